@@ -1,0 +1,1 @@
+"""Harms tenure on purpose and checks what is left: drills, simulation, and the checks that both share."""
