@@ -1,0 +1,95 @@
+"""Time: the only file that reads a clock or waits.
+
+Rule: design §3, "Time"; requirements K01, K02.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from shared.model.instant import US_PER_S, Instant
+
+
+class WaitEnd(StrEnum):
+    """Why a wait ended."""
+
+    DEADLINE = "deadline"
+    WOKEN = "woken"
+
+
+class Wake(Protocol):
+    """Something a wait may be woken by: a readable descriptor that `drain` empties. A wake is a hint and may be lost."""
+
+    def fileno(self) -> int: ...
+    def drain(self) -> None: ...
+
+
+class Clock(Protocol):
+    """Time as everything else sees it."""
+
+    def now(self) -> Instant:
+        """One reading of wall clock, monotonic clock and boot."""
+
+    def wait(self, until_mono_us: int, wake: Wake | None) -> WaitEnd:
+        """Block until the monotonic instant or a wake, whichever is first; returns at once when it is past."""
+
+
+class SystemClock:
+    """The host's clock."""
+
+    def __init__(self) -> None:
+        self._boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+    def now(self) -> Instant:
+        """See `Clock.now`."""
+        return Instant(time.time_ns() // 1000, time.monotonic_ns() // 1000, self._boot_id)
+
+    def wait(self, until_mono_us: int, wake: Wake | None) -> WaitEnd:
+        """See `Clock.wait`."""
+        timeout_s = max(0.0, (until_mono_us - time.monotonic_ns() // 1000) / US_PER_S)
+        if wake is None:
+            time.sleep(timeout_s)
+            return WaitEnd.DEADLINE
+        readable, _, _ = select.select([wake], [], [], timeout_s)
+        if not readable:
+            return WaitEnd.DEADLINE
+        wake.drain()
+        return WaitEnd.WOKEN
+
+
+class VirtualClock:
+    """A clock that moves only when told; for tests and simulation.
+
+    `wait` jumps to its deadline, unless a wake is already pending.
+    """
+
+    def __init__(self, start: Instant | None = None) -> None:
+        self._now = start or Instant(1_800_000_000 * US_PER_S, 1_000 * US_PER_S, "boot-1")
+
+    def now(self) -> Instant:
+        """See `Clock.now`."""
+        return self._now
+
+    def wait(self, until_mono_us: int, wake: Wake | None) -> WaitEnd:
+        """See `Clock.wait`."""
+        if wake is not None and select.select([wake], [], [], 0)[0]:
+            wake.drain()
+            return WaitEnd.WOKEN
+        self.advance(max(0, until_mono_us - self._now.mono_us))
+        return WaitEnd.DEADLINE
+
+    def advance(self, us: int) -> None:
+        """Let time pass: both clocks."""
+        self._now = Instant(self._now.wall_us + us, self._now.mono_us + us, self._now.boot_id)
+
+    def step_wall(self, us: int) -> None:
+        """Step the wall clock only, either way."""
+        self._now = Instant(self._now.wall_us + us, self._now.mono_us, self._now.boot_id)
+
+    def reboot(self, boot_id: str, *, down_us: int = 0) -> None:
+        """Start another boot: the monotonic clock begins anew."""
+        self._now = Instant(self._now.wall_us + down_us, 5 * US_PER_S, boot_id)

@@ -1,0 +1,163 @@
+"""The whole error tree of tenure; the class says what a caller may do next, the attributes carry the facts.
+
+Every class survives pickling (it crosses process borders in drills and in the supervisor), so each passes the facts it was
+built from to `Exception.__init__` and rebuilds its message in `__str__`.
+
+Rule: design §11 (one tree), §12 (exit codes).
+"""
+
+from __future__ import annotations
+
+
+class TenureError(Exception):
+    """Base of all errors that tenure raises on purpose; nothing raises this class itself.
+
+    Attributes:
+        exit_code: What a command exits with when this error ends it (1 refused, 2 bad input, 3 store or home unusable).
+        code: Stable word for programs (`--json`).
+        hint: What to do next, one line, or None when the message says it all.
+    """
+
+    exit_code: int = 1
+    code: str = "failed"
+
+    def __init__(self, message: str, *, hint: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        if code is not None:
+            self.code = code
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.args, self.__dict__.copy()))
+
+
+def _rebuild(kind: type[TenureError], args: tuple[object, ...], facts: dict[str, object]) -> TenureError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
+
+
+class RefusedError(TenureError):
+    """State says no; repeating the same call cannot help."""
+
+    code = "refused"
+
+
+class NotFoundError(RefusedError):
+    """The named thing does not exist in this home."""
+
+    code = "not_found"
+
+
+class LeaseLostError(RefusedError):
+    """The caller no longer holds the attempt: another epoch, an expired, revoked or ended lease.
+
+    Attributes:
+        attempt_id, epoch_held: What the caller believed it held.
+        epoch_current: The attempt's epoch now; None when the attempt does not exist.
+    """
+
+    code = "lease_lost"
+
+    def __init__(self, attempt_id: str, epoch_held: int, epoch_current: int | None, reason: str = "") -> None:
+        self.attempt_id = attempt_id
+        self.epoch_held = epoch_held
+        self.epoch_current = epoch_current
+        super().__init__(
+            f"lease of {attempt_id} at epoch {epoch_held} is lost"
+            f" (current epoch {epoch_current}{', ' + reason if reason else ''})"
+        )
+
+
+class LeadershipLostError(RefusedError):
+    """Another coordinator leads, or the leader row is not live: stop writing and stand by.
+
+    Attributes:
+        generation_held: The generation the caller wrote with.
+        generation_current: The stored one; None when nobody ever led.
+    """
+
+    code = "leadership_lost"
+
+    def __init__(self, generation_held: int, generation_current: int | None) -> None:
+        self.generation_held = generation_held
+        self.generation_current = generation_current
+        super().__init__(f"generation {generation_held} no longer leads (current generation {generation_current})")
+
+
+class StoreBusyError(TenureError):
+    """Nothing was written: the store's queue was held for too long; repeat the whole transaction in the next step."""
+
+    code = "store_busy"
+
+
+class StoreUnavailableError(TenureError):
+    """The store or home cannot be used.
+
+    Attributes:
+        code: `corrupt`, `schema_newer`, `schema_older`, `network_filesystem`, `store_replaced`, `home_moved`,
+            `not_a_home`, `disk_full`, `io_error`, `store_regressed`, `time_namespace`, `library`.
+    """
+
+    exit_code = 3
+
+    def __init__(self, code: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint, code=code)
+        self.args = (code, message)
+
+
+class IndeterminateError(TenureError):
+    """COMMIT was sent and its answer is unknown: re-read by key (attempt and epoch, claim id) before doing anything."""
+
+    code = "indeterminate"
+
+
+class FenceViolationError(TenureError):
+    """The schema's second defence refused a write that our own code should never have sent: a bug; never retried."""
+
+    code = "fence_violation"
+
+
+class ConfigError(TenureError):
+    """A file or option given is wrong; nothing was created or changed.
+
+    Attributes:
+        source: File (or option) the fault is in.
+        line: 1-based line in it; None when it has no lines.
+        key: The dotted key; None when the fault is not about one key.
+    """
+
+    exit_code = 2
+    code = "config"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        source: str | None = None,
+        line: int | None = None,
+        key: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        where = "" if source is None else f"{source}:{line}: " if line is not None else f"{source}: "
+        super().__init__(where + message, hint=hint)
+        self.source = source
+        self.line = line
+        self.key = key
+
+
+class UsageError(ConfigError):
+    """The command line is wrong; nothing was created."""
+
+    code = "usage"
+
+
+class UnsupportedError(TenureError):
+    """This build or host cannot do what was asked, and says so instead of approximating it."""
+
+    code = "unsupported"

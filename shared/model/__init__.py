@@ -1,0 +1,1 @@
+"""Frozen values that every room agrees on; no behaviour beyond validation, no I/O, no clock."""

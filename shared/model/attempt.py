@@ -1,0 +1,197 @@
+"""Attempt: one numbered execution of a Work, its segments, its lease and what it pinned."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.ids import AttemptId, Incarnation, WorkId
+from shared.model.evidence import Pin
+
+
+class AttemptState(StrEnum):
+    """States of an attempt; from `succeeded` on they are final. Rule: design §3, "States"."""
+
+    LAUNCHING = "launching"
+    RUNNING = "running"
+    RESUMING = "resuming"
+    RECOVERING = "recovering"
+    PARKED = "parked"
+    RECOVERY_REQUIRED = "recovery_required"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    INTERRUPTED = "interrupted"
+    HANDED_OFF = "handed_off"
+    CANCELLED = "cancelled"
+
+
+class Exclusion(StrEnum):
+    """Whether the attempt still claims physical resources; independent of its state."""
+
+    HELD = "held"
+    RELEASED = "released"
+
+
+class Invoke(StrEnum):
+    """How far a segment's launch got towards its executor."""
+
+    PENDING = "pending"
+    CALLED = "called"
+
+
+class FailureClass(StrEnum):
+    """Why an attempt did not succeed. Rule: requirement F01 (the classes that exist so far)."""
+
+    ADMISSION = "admission"  # nothing ran; does not count against the retry policy
+    KNOWN = "known"  # it ran and failed
+    PERMANENT = "permanent"  # it cannot run: no such command, not executable, arguments too long
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    AMBIGUOUS = "ambiguous"  # it may have run; the outcome is unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What an attempt pinned at its claim; written once, never changed.
+
+    Attributes:
+        generation: Configuration generation it was resolved in; None when none was ever activated.
+        executor: Registered name; `isolated`: the executor holds everything it launches until its pin.
+        command, env, cwd, timeout_us, grace_us: The resolved binding. `cwd` is absolute.
+        retry_delays_us: Stored for later; () when the binding has no retry policy.
+        replay: `never` or `safe`.
+        inputs: Numbers of the inputs this attempt consumed, in order.
+    """
+
+    generation: int | None
+    binding: str | None
+    scope: str
+    pool: str
+    executor: str
+    isolated: bool
+    command: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    cwd: str
+    timeout_us: int
+    grace_us: int
+    retry_delays_us: tuple[int, ...]
+    replay: str
+    inputs: tuple[int, ...]
+
+    def to_json(self) -> str:
+        """Canonical JSON text of this value."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__}, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> Snapshot:
+        """The value that `to_json` wrote."""
+        fields = json.loads(text)
+        for name in ("command", "retry_delays_us", "inputs"):
+            fields[name] = tuple(fields[name])
+        fields["env"] = tuple((name, value) for name, value in fields["env"])
+        return Snapshot(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch in which an attempt held one lease.
+
+    Attributes:
+        epoch: The lease's epoch; one segment per epoch.
+        worker: The incarnation that held it.
+        invoke: None when this segment wrote none (a recovery writes none).
+        recovered: Began by taking over a lost or released lease.
+        relaunched: A recovery proved that nothing had run and launched again.
+    """
+
+    epoch: int
+    worker: Incarnation
+    invoke: Invoke | None
+    isolated: bool
+    recovered: bool
+    relaunched: bool
+    began_at_us: int
+    ended_at_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One stored attempt.
+
+    Attributes:
+        recovered_from: While recovering: the unfinished state it was in when first recovered.
+        invoke, isolated: The last written invoke mark of any segment since the launch began (None: none).
+        pin: Identity of the held or running launch; None before the pin and after a proven relaunch.
+        relaunches: Relaunches without a pin so far.
+        exit_status: 0..255, or negative for a signal; None when unknown or nothing ran.
+        error: One line for the operator; never the command's output.
+        exclusion_proof: `S0`, `S1`, … once released.
+        budget_us: What was left of the timeout when the open segment began; 0 means none left.
+        budget_since_mono_us, budget_boot_id, budget_since_at_us: When that measurement began.
+    """
+
+    id: AttemptId
+    work_id: WorkId
+    number: int
+    epoch: int
+    state: AttemptState
+    recovered_from: AttemptState | None
+    exclusion: Exclusion
+    exclusion_proof: str | None
+    invoke: Invoke | None
+    isolated: bool
+    pin: Pin | None
+    relaunches: int
+    pool: str
+    scope: str
+    budget_us: int
+    budget_since_mono_us: int
+    budget_boot_id: str
+    budget_since_at_us: int
+    exit_status: int | None
+    failure: FailureClass | None
+    error: str | None
+    started_at_us: int
+    ended_at_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseKey:
+    """What a fenced write names: exactly this lease."""
+
+    attempt_id: AttemptId
+    epoch: int
+    owner: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One row of the lease table. Live: `boot_id` is this boot, not revoked, `expires_mono_us > now`."""
+
+    attempt_id: AttemptId
+    epoch: int
+    owner: Incarnation
+    boot_id: str
+    expires_mono_us: int
+    accepted_at_us: int | None
+    revoked_at_us: int | None
+    revoked_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an attempt ends; decided from evidence, written once.
+
+    Attributes:
+        proof: Stop proof that comes with this end (`S0`, `S1`, `S1b`, `S3`); None keeps the exclusion held, and the
+            same transaction writes a stop order with `why`.
+    """
+
+    state: AttemptState
+    exit_status: int | None
+    failure: FailureClass | None
+    error: str | None
+    proof: str | None
+    why: str

@@ -1,0 +1,254 @@
+"""A configuration as values: what `tenure.toml` says once it has been read, checked and resolved.
+
+One configuration is one *generation* in the store, kept as the canonical JSON of `Config.to_json`. Everything here is
+standard library only, so that policy, store, coordinator and worker use it without the file's reader.
+
+Rule: design §12 (shape, limits), requirements E01 (defaults), C01 and C02 (pools and scope limits), O09 (delays).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, cast
+
+from shared.errors import UnsupportedError
+from shared.ids import is_work_id
+from shared.model.instant import US_PER_S
+
+Executor = Literal["shell"]
+Pool = Literal["jobs", "agents"]
+Stdin = Literal["null", "file"]
+Replay = Literal["never", "safe"]
+RetryCause = Literal["failure", "timeout"]
+
+US_PER_MINUTE = 60 * US_PER_S
+US_PER_HOUR = 60 * US_PER_MINUTE
+LIMIT_MAX = 100_000
+FORMAT = 1  # of the stored JSON; raised when a reader of the old form would misunderstand the new one
+
+_SCOPE_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_BINDING_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
+_SCOPE_LENGTH_MAX = 255
+_SCOPE_DEPTH_MAX = 16
+_POOLS: dict[str, Pool] = {"shell": "jobs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for the whole home.
+
+    Attributes:
+        concurrency: Running agent attempts at once, and of everything without a pool; 0 = unbounded.
+        job_concurrency: Running job attempts at once; 0 = unbounded.
+        lease_us: How long a lease lasts unless renewed.
+        timeout_us: Running time of an attempt whose binding names none.
+        slots: Attempts one worker takes; only spreads starts over workers, it limits nothing in total.
+    """
+
+    concurrency: int = 4
+    job_concurrency: int = 4
+    lease_us: int = 60 * US_PER_S
+    timeout_us: int = US_PER_HOUR
+    slots: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeConfig:
+    """A scope that the file names; its ancestors exist by its name.
+
+    Attributes:
+        concurrency: Attempts of every pool at once in the scope and below it; 0 = unbounded, None = no word on it.
+    """
+
+    name: str
+    concurrency: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """When a failed attempt is followed by another.
+
+    Attributes:
+        delays_us: Wait before attempt 2, 3, …; the last one waited for, the Work is exhausted. At most 100.
+        on: What arms a retry. A timeout does only when it is listed.
+    """
+
+    delays_us: tuple[int, ...] = (5 * US_PER_MINUTE, 10 * US_PER_MINUTE)
+    on: tuple[RetryCause, ...] = ("failure",)
+
+    @property
+    def attempts_max(self) -> int:
+        """Attempts in all, the first one included."""
+        return 1 + len(self.delays_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Which executor runs a Work, with what, and what may be done when it fails.
+
+    Attributes:
+        command: The program and its arguments, one text each; no shell reads them.
+        env: Added to the job's environment, sorted by name; stored, so never a secret.
+        cwd: Absolute folder the command starts in; None = the caller's for `run`, else the folder of the file.
+        stdin: `null`, or `file`: the Work's input, complete before the launch.
+        timeout_us: Running time allowed; None = the settings' one.
+        grace_us: Between the polite signal and the killing one, when it must be stopped.
+        retry: None = one attempt settles the Work.
+        replay: `safe` when running it twice does no harm, so an unknown outcome may be followed by another attempt.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    executor: Executor = "shell"
+    env: tuple[tuple[str, str], ...] = ()
+    cwd: str | None = None
+    stdin: Stdin = "null"
+    timeout_us: int | None = None
+    grace_us: int = 10 * US_PER_S
+    retry: RetryPolicy | None = None
+    replay: Replay = "never"
+
+    @property
+    def pool(self) -> Pool:
+        """The pool its attempts count against."""
+        return pool_of(self.executor)
+
+    def to_json(self) -> str:
+        """Canonical JSON of this binding alone, for what an attempt pins."""
+        return _canonical(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Binding:
+        """The binding that `to_json` wrote.
+
+        Raises:
+            ValueError: the text is no such JSON.
+        """
+        return _binding(_mapping(json.loads(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One configuration.
+
+    Attributes:
+        scopes, bindings: Sorted by name; each name once.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    scopes: tuple[ScopeConfig, ...] = ()
+    bindings: tuple[Binding, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, hexadecimal: equal for configurations that mean the same."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def binding(self, name: str) -> Binding | None:
+        """The binding of that name; None when the configuration has none."""
+        return next((binding for binding in self.bindings if binding.name == name), None)
+
+    def pool_limit(self, pool: Pool) -> int:
+        """Attempts at once in that pool; 0 = unbounded."""
+        return self.settings.job_concurrency if pool == "jobs" else self.settings.concurrency
+
+    def scope_limits(self, scope: str) -> tuple[tuple[str, int], ...]:
+        """The limits an attempt in `scope` counts against: (scope, limit), outermost first, only bounded ones."""
+        limits = {known.name: known.concurrency for known in self.scopes}
+        chain = ((name, limits.get(name)) for name in scope_chain(scope))
+        return tuple((name, limit) for name, limit in chain if limit)
+
+    def to_json(self) -> str:
+        """Canonical JSON: sorted keys, no spaces; equal values give equal text."""
+        return _canonical({"format": FORMAT, **asdict(self)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Config:
+        """The configuration that `to_json` wrote.
+
+        Raises:
+            UnsupportedError: it was written in another format than this version knows.
+            ValueError: the text is no such JSON.
+        """
+        raw = _mapping(json.loads(text))
+        if raw.get("format") != FORMAT:
+            message = f"a stored configuration has format {raw.get('format')}, this version reads {FORMAT}"
+            raise UnsupportedError(message, hint="use the version of tenure that wrote it")
+        try:
+            return cls(
+                settings=Settings(**_mapping(raw["settings"])),
+                scopes=tuple(ScopeConfig(**_mapping(scope)) for scope in raw["scopes"]),
+                bindings=tuple(_binding(_mapping(binding)) for binding in raw["bindings"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not a stored configuration: {error}") from error
+
+
+DEFAULT = Config()
+
+
+def pool_of(executor: str) -> Pool:
+    """The pool that attempts of this executor count against.
+
+    Raises:
+        UnsupportedError: this version has no such executor.
+    """
+    pool = _POOLS.get(executor)
+    if pool is None:
+        raise UnsupportedError(f'no executor "{executor}" in this version')
+    return pool
+
+
+def scope_chain(scope: str) -> tuple[str, ...]:
+    """A scope and its ancestors, outermost first: `ops/backup` gives `ops`, `ops/backup`; "" gives nothing."""
+    if not scope:
+        return ()
+    parts = scope.split("/")
+    return tuple("/".join(parts[: depth + 1]) for depth in range(len(parts)))
+
+
+def is_scope_name(text: str) -> bool:
+    """True when `text` may name a scope: parts of letters, digits, `.`, `_`, `-`, joined by `/`, at most 16 deep."""
+    parts = text.split("/")
+    return (
+        len(text) <= _SCOPE_LENGTH_MAX
+        and len(parts) <= _SCOPE_DEPTH_MAX
+        and all(_SCOPE_PART.fullmatch(part) is not None for part in parts)
+    )
+
+
+def is_binding_name(text: str) -> bool:
+    """True when `text` may name a binding: a letter, then letters, digits, `.`, `_`, `-`; never a Work's id."""
+    return _BINDING_NAME.fullmatch(text) is not None and not is_work_id(text)
+
+
+def _canonical(value: object) -> str:
+    # ASCII only: an argument that is no UTF-8 is a lone surrogate in Python, which JSON escapes and SQLite would refuse.
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _mapping(raw: object) -> dict[str, Any]:
+    if not isinstance(raw, dict):
+        raise ValueError(f"expected an object, found {type(raw).__name__}")  # noqa: TRY004 - corrupt data, not a caller's type
+    return raw
+
+
+def _binding(raw: dict[str, Any]) -> Binding:
+    try:
+        retry = raw["retry"]
+        values = {
+            **raw,
+            "command": tuple(raw["command"]),
+            "env": tuple((name, value) for name, value in raw["env"]),
+            "retry": None if retry is None else _retry(_mapping(retry)),
+        }
+        return Binding(**values)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a stored binding: {error}") from error
+
+
+def _retry(raw: dict[str, Any]) -> RetryPolicy:
+    return RetryPolicy(delays_us=tuple(raw["delays_us"]), on=cast("tuple[RetryCause, ...]", tuple(raw["on"])))

@@ -1,0 +1,117 @@
+"""Work: the durable thing to be done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.ids import WorkId
+from shared.model.instant import Instant
+
+
+class WorkState(StrEnum):
+    """States of a Work; the last three are final. Rule: design §3, "States"."""
+
+    IDLE = "idle"
+    READY = "ready"
+    HELD = "held"
+    BACKOFF = "backoff"
+    RUNNING = "running"
+    WAITING = "waiting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Reason(StrEnum):
+    """Why a Work that is not running does not start, or why it stopped for good. Rule: requirement C04."""
+
+    CAPACITY_CONCURRENCY = "capacity_concurrency"
+    CAPACITY_JOB_CONCURRENCY = "capacity_job_concurrency"
+    CAPACITY_SCOPE = "capacity_scope"
+    NO_WORKER = "no_worker"
+    STOP_UNPROVEN = "stop_unproven"
+    DISK_FULL = "disk_full"
+    UNSUPPORTED_GENERATION = "unsupported_generation"
+    TIMED_OUT = "timed_out"
+    PERMANENT_FAILURE = "permanent_failure"
+    EXHAUSTED = "exhausted"
+
+
+@dataclass(frozen=True, slots=True)
+class NewWork:
+    """What a person or program asks to have done, once.
+
+    Attributes:
+        binding: Name of a binding of the active configuration; None for a bare command.
+        command: Argument list; replaces the binding's command when both are given. None: the binding's.
+        env: Names and values added on top of the binding's; stored, so never secrets.
+        cwd: Absolute folder the command starts in; None: the binding's, else the configuration's folder.
+        input: Bytes for the command's standard input; None: closed (`/dev/null`).
+        submitted_by: Who asked, for the record (`uid 1000 via run`).
+    """
+
+    scope: str
+    binding: str | None
+    command: tuple[str, ...] | None
+    env: tuple[tuple[str, str], ...]
+    cwd: str | None
+    input: bytes | None
+    submitted_by: str
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One stored Work.
+
+    Attributes:
+        number: The counter behind `id`; lists are ordered by it.
+        pool: Capacity pool its executor counts against, as of its submission or last claim.
+        reason: Why it does not start, or why it failed for good; None when nothing holds it.
+        revision: Grows with every change of this row; a claim decided on another revision is refused.
+        ready_seq: Order among ready Work of one priority.
+        attempts_used: Highest attempt number so far.
+        admission_failures: Launches in a row that failed before anything ran.
+        backoff_since, backoff_us: While in backoff: when it began and how long it lasts (elapsed time).
+        ended_at_us: UTC, set with a final state.
+    """
+
+    id: WorkId
+    number: int
+    scope: str
+    binding: str | None
+    command: tuple[str, ...] | None
+    env: tuple[tuple[str, str], ...]
+    cwd: str | None
+    pool: str
+    state: WorkState
+    reason: Reason | None
+    priority: int
+    revision: int
+    ready_seq: int
+    attempts_used: int
+    admission_failures: int
+    backoff_since: Instant | None
+    backoff_us: int | None
+    submitted_by: str
+    submitted_at_us: int
+    ended_at_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkChange:
+    """What the end of an attempt means for its Work; decided by `policy.settle`, written with the end."""
+
+    state: WorkState
+    reason: Reason | None
+    backoff_us: int | None
+    admission_failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One accepted input of a Work, in order of acceptance."""
+
+    number: int
+    body: bytes

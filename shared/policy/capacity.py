@@ -1,0 +1,167 @@
+"""Which ready Work starts now, on which worker, and what holds each other one back.
+
+Rule: requirements C01–C04, E07; design §5 ("Start pass").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from shared.ids import Incarnation, WorkId
+from shared.model.work import Reason
+
+POOL_JOBS = "jobs"
+POOL_AGENTS = "agents"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyWork:
+    """A ready Work as the pass sees it.
+
+    Attributes:
+        unexcluded: An earlier attempt of it still claims resources.
+        resolved: Its binding resolved in the active configuration.
+    """
+
+    id: WorkId
+    revision: int
+    scope: str
+    pool: str
+    executor: str
+    unexcluded: bool
+    resolved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSlots:
+    """An eligible worker and how many more attempts it takes."""
+
+    id: Incarnation
+    free: int
+    executors: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits in force; 0 or an absent scope means unbounded."""
+
+    pools: Mapping[str, int]
+    scopes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Attempts that hold a slot now: unfinished and not parked, or ended and unexcluded. By (pool, exact scope)."""
+
+    counts: Mapping[tuple[str, str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A Work to be claimed for a worker."""
+
+    work_id: WorkId
+    revision: int
+    worker: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A ready Work that does not start, and why; `limit` names the full pool or scope, else None."""
+
+    work_id: WorkId
+    reason: Reason
+    limit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a start pass does with the ready Work it looked at, in the same order."""
+
+    starts: tuple[Start, ...]
+    waits: tuple[Wait, ...]
+
+
+def scope_chain(scope: str) -> tuple[str, ...]:
+    """The scope and its ancestors, outermost first: `a/b` gives (`a`, `a/b`)."""
+    parts = scope.split("/")
+    return tuple("/".join(parts[: end + 1]) for end in range(len(parts)))
+
+
+def choose_starts(ready: Sequence[ReadyWork], usage: Usage, limits: Limits, workers: Sequence[WorkerSlots]) -> Choice:
+    """Choose starts in the given order; one full pool or scope never blocks Work of another.
+
+    Args:
+        ready: Oldest first within priority.
+        workers: Eligible ones only; each start goes to the one with most free slots, first by name when equal.
+    """
+    book = _Book(usage, limits)
+    free = {worker.id: worker.free for worker in workers}
+    starts: list[Start] = []
+    waits: list[Wait] = []
+    for work in ready:
+        refusal = _refusal(work, book)
+        if refusal is None:
+            worker = _pick(work.executor, workers, free)
+            if worker is None:
+                refusal = (Reason.NO_WORKER, None)
+            else:
+                free[worker] -= 1
+                book.take(work)
+                starts.append(Start(work.id, work.revision, worker))
+                continue
+        waits.append(Wait(work.id, *refusal))
+    return Choice(tuple(starts), tuple(waits))
+
+
+def refusal_in(work: ReadyWork, usage: Usage, limits: Limits) -> tuple[Reason, str | None] | None:
+    """Why this Work must not start under this usage, ignoring workers; None: it may. For the recheck inside the claim."""
+    return _refusal(work, _Book(usage, limits))
+
+
+def _refusal(work: ReadyWork, book: _Book) -> tuple[Reason, str | None] | None:
+    if not work.resolved:
+        return Reason.UNSUPPORTED_GENERATION, None
+    if work.unexcluded:
+        return Reason.STOP_UNPROVEN, None
+    if book.pool_full(work.pool):
+        reason = Reason.CAPACITY_JOB_CONCURRENCY if work.pool == POOL_JOBS else Reason.CAPACITY_CONCURRENCY
+        return reason, work.pool
+    full = book.full_scope(work.scope)
+    return None if full is None else (Reason.CAPACITY_SCOPE, full)
+
+
+def _pick(executor: str, workers: Sequence[WorkerSlots], free: Mapping[Incarnation, int]) -> Incarnation | None:
+    fit = [worker.id for worker in workers if free[worker.id] > 0 and executor in worker.executors]
+    return min(fit, key=lambda worker: (-free[worker], worker), default=None)
+
+
+class _Book:
+    """Slots in use while a pass hands them out."""
+
+    def __init__(self, usage: Usage, limits: Limits) -> None:
+        self._limits = limits
+        self._pools: dict[str, int] = {}
+        self._scopes: dict[str, int] = {}
+        for (pool, scope), count in usage.counts.items():
+            self._add(pool, scope, count)
+
+    def pool_full(self, pool: str) -> bool:
+        limit = self._limits.pools.get(pool, 0)
+        return limit > 0 and self._pools.get(pool, 0) >= limit
+
+    def full_scope(self, scope: str) -> str | None:
+        for name in scope_chain(scope):
+            limit = self._limits.scopes.get(name, 0)
+            if limit > 0 and self._scopes.get(name, 0) >= limit:
+                return name
+        return None
+
+    def take(self, work: ReadyWork) -> None:
+        self._add(work.pool, work.scope, 1)
+
+    def _add(self, pool: str, scope: str, count: int) -> None:
+        self._pools[pool] = self._pools.get(pool, 0) + count
+        for name in scope_chain(scope):
+            self._scopes[name] = self._scopes.get(name, 0) + count

@@ -1,0 +1,1 @@
+"""The store: the only place where coordinator, workers and commands meet."""

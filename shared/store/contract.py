@@ -1,0 +1,397 @@
+"""The store contract: every transition there is, its fence, its errors.
+
+`Store.write(fn)` takes the queue lock, begins, reads one Instant (`tx.now`), runs `fn(tx)`, commits. `fn` may run again, so it
+talks to `tx` only. A `write` is one commit and may hold several transitions; each appends its event to the changefeed in that
+transaction. Nothing else writes.
+
+**The fence.** A transition that takes a `LeaseKey` succeeds only while that exact lease is live: the attempt is unfinished and at
+`key.epoch`, the lease row has this owner and epoch, `boot_id = now.boot_id`, `revoked_at_us IS NULL`, and
+`expires_mono_us > now.mono_us`. Otherwise it raises `LeaseLostError` and nothing of the transaction is kept.
+
+**Leadership.** A transition marked *leader* may be called only after `tx.lead(...)` in the same transaction.
+
+**Bells.** A transition that makes something due for another process notes whom to wake; the store rings after COMMIT. A lost bell
+costs a bounded poll, never work.
+
+Rule: design §4; requirements E03, E07, R07, R09, L01, V05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from shared.ids import AttemptId, Incarnation, WorkId
+from shared.model.attempt import Attempt, Ending, Lease, LeaseKey, Segment, Snapshot
+from shared.model.evidence import Pin, ProcessIdentity
+from shared.model.host import Leader, PassRecord, StopOrder, Worker
+from shared.model.instant import Instant
+from shared.model.stop import StopResult
+from shared.model.work import Input, NewWork, Reason, Work, WorkChange, WorkState
+from shared.policy.capacity import Usage, Wait
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigGeneration:
+    """One activated configuration: its number, its canonical JSON body, the digest of that, and the file it came from."""
+
+    number: int
+    body: str
+    digest: str
+    source_path: str
+    activated_at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a worker registers with, after its lock is held."""
+
+    id: Incarnation
+    name: str
+    identity: ProcessIdentity
+    machine_id: str | None
+    lock_device: int
+    lock_inode: int
+    slots: int
+    executors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A live claim that its owner has not accepted yet, with everything the owner needs to act on it.
+
+    Attributes:
+        recovery: It takes over an earlier lease; False for a first claim.
+        inputs: Bodies of the consumed inputs, in order.
+    """
+
+    key: LeaseKey
+    attempt: Attempt
+    snapshot: Snapshot
+    recovery: bool
+    inputs: tuple[Input, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """What a claim was decided on. `revision` and `inputs` are rechecked inside the claim's transaction.
+
+    Attributes:
+        snapshot: What the attempt pins; `snapshot.inputs` are the pending inputs it consumes.
+        refusal: Called with the usage read inside the transaction; returns why it must not start, or None. Pure.
+    """
+
+    work_id: WorkId
+    revision: int
+    worker: Incarnation
+    snapshot: Snapshot
+    lease_us: int
+    refusal: Callable[[Usage], tuple[Reason, str | None] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim that was made."""
+
+    attempt_id: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRefused:
+    """A claim that was not made: the Work changed, its input changed, its worker went, or a limit is reached.
+
+    Attributes:
+        changed: `work`, `input`, `config` (another generation is active) or `worker`; None when a limit refused it
+            (`reason`, `limit`).
+    """
+
+    changed: str | None
+    reason: Reason | None
+    limit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recoverable:
+    """An unfinished attempt without a live lease, which recovery may claim.
+
+    Attributes:
+        pin: Recovery goes only to a worker on the pin's host, boot and pid namespace.
+        revoked: The lease was revoked (release, proven death, other boot, not accepted), not merely lapsed.
+        last_owner: Whoever held it last; a claim that was not accepted in time prefers another worker.
+    """
+
+    attempt: Attempt
+    snapshot: Snapshot
+    revoked: str | None
+    last_owner: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class CancelOutcome:
+    """What a cancel found. `attempt_id`: the live attempt it ended, with a stop order; None when none was live."""
+
+    state_before: WorkState
+    attempt_id: AttemptId | None
+
+
+@dataclass(frozen=True, slots=True)
+class IdleState:
+    """What keeps a home from being idle.
+
+    Attributes:
+        live: Attempts unfinished, or ended without proof of stop and still being worked on.
+        waiting: Works ready or in backoff.
+        needs_person: Names of attempts in `recovery_required`, and of held Works.
+    """
+
+    live: int
+    waiting: int
+    needs_person: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One entry of the changefeed; `seq` grows without gaps among what is kept. `data` is a flat JSON object."""
+
+    seq: int
+    at_us: int
+    kind: str
+    work_id: WorkId | None
+    attempt_id: AttemptId | None
+    epoch: int | None
+    data: Mapping[str, object]
+
+
+class ReadTx(Protocol):
+    """Reads of one snapshot. All are bounded; lists are ordered as said."""
+
+    @property
+    def now(self) -> Instant:
+        """The one reading of the clock of this transaction, taken after the lock."""
+
+    def work(self, work_id: WorkId) -> Work | None: ...
+    def works(self, *, states: Sequence[WorkState], after: int, limit: int) -> list[Work]:
+        """Works with `number > after`, ascending; `states` empty: all."""
+
+    def ready(
+        self, pool: str, *, after: tuple[int, int] | None, limit: int, skip_scopes: Sequence[str] = ()
+    ) -> list[Work]:
+        """Ready Works of a pool, highest priority first, then by `ready_seq`; only those behind `after` = (priority,
+        ready_seq) in that order; none of a scope in `skip_scopes` or below it.
+        """
+
+    def pending_inputs(self, work_id: WorkId, *, limit: int) -> list[int]:
+        """Numbers of the Work's unconsumed inputs, in order."""
+
+    def inputs(self, numbers: Sequence[int]) -> list[Input]: ...
+    def unexcluded(self, work_id: WorkId) -> AttemptId | None:
+        """The Work's attempt that is unfinished or unexcluded; None when there is none."""
+
+    def attempt(self, attempt_id: AttemptId) -> Attempt | None: ...
+    def attempts(self, work_id: WorkId) -> list[Attempt]:
+        """All attempts of a Work, by number."""
+
+    def snapshot(self, attempt_id: AttemptId) -> Snapshot | None: ...
+    def segments(self, attempt_id: AttemptId) -> list[Segment]:
+        """Segments, by epoch."""
+
+    def lease(self, attempt_id: AttemptId) -> Lease | None: ...
+    def usage(self) -> Usage:
+        """Slots held, by pool and scope; reads only live and unexcluded attempts. Rule: C03."""
+
+    def ready_counts(self, *, cap: int) -> dict[tuple[str, str | None], int]:
+        """Ready Works by (pool, reason), counting at most `cap` of each pool."""
+
+    def config(self, number: int | None = None) -> ConfigGeneration | None:
+        """The named generation, or the active one."""
+
+    def leader(self) -> Leader | None: ...
+    def workers(self, *, gone: bool = False) -> list[Worker]:
+        """Workers not gone (or, with `gone`, all that are kept), by name and number."""
+
+    def assignments(self, owner: Incarnation, *, limit: int) -> list[Assignment]:
+        """Live claims of this owner that it has not accepted, oldest first."""
+
+    def held(self, owner: Incarnation) -> list[LeaseKey]:
+        """Live accepted leases of this owner whose attempts are unfinished."""
+
+    def recoverable(self, *, after: AttemptId | None, limit: int) -> list[Recoverable]:
+        """Unfinished attempts (not parked, not recovery_required) without a live lease, after a cursor, wrapping never."""
+
+    def backoff_due(self, *, limit: int) -> list[WorkId]:
+        """Works whose backoff is over."""
+
+    def next_due_mono_us(self) -> int | None:
+        """The earliest monotonic instant at which a lease lapses, an unaccepted claim is overdue, or a backoff ends."""
+
+    def stop_orders(
+        self, *, owner: Incarnation | None = None, unassigned: bool = False, limit: int = 64
+    ) -> list[StopOrder]:
+        """Open orders, oldest first: all, those whose live lease `owner` has, or those with no live lease."""
+
+    def idle_state(self) -> IdleState: ...
+    def last_pass(self) -> PassRecord | None: ...
+    def events(self, *, after: int, limit: int) -> list[Event]: ...
+    def needs_person(self, *, limit: int) -> list[Attempt]:
+        """Attempts in `recovery_required`, oldest first."""
+
+    def attempt_directories(self, attempt_id: AttemptId) -> list[str]:
+        """Names of the directories of every epoch so far, newest first."""
+
+
+class Tx(ReadTx, Protocol):
+    """Reads and transitions of one write transaction."""
+
+    # Commands
+    def submit(self, work: NewWork, pool: str) -> WorkId:
+        """Store a run-once Work with one input and make it ready. Rings the coordinator."""
+
+    def cancel_work(self, work_id: WorkId, *, by: str, reason: str) -> CancelOutcome:
+        """End a Work in one transaction: the Work, its queue place, its live attempt, lease and timers; a live attempt leaves
+        a stop order and keeps its exclusion. Raises NotFoundError, RefusedError (already ended). Rule: T05.
+        """
+
+    def activate_config(self, body: str, digest: str, source_path: str) -> int:
+        """Make a configuration the active one and return its generation; the same digest and path as the active one: no new."""
+
+    # Registration
+    def next_incarnation(self, name: str) -> Incarnation: ...
+    def register_worker(self, registration: Registration) -> None: ...
+    def drain_worker(self, owner: Incarnation) -> None:
+        """No more claims for this worker."""
+
+    def retire_worker(self, owner: Incarnation, *, reason: str) -> int:
+        """Mark a worker gone and revoke (`released` or `reason`) every lease it still owns; returns how many. Idempotent.
+        Called by the worker itself at its end, or (*leader*) on proof of its death.
+        """
+
+    # Leadership
+    def take_leadership(
+        self,
+        owner: Incarnation,
+        *,
+        pid: int,
+        lock_device: int,
+        lock_inode: int,
+        duration_us: int,
+        proven_dead: int | None,
+    ) -> Leader | None:
+        """Compare-and-set to generation + 1; None when another leads.
+
+        Args:
+            proven_dead: The generation whose own lock file was proven free; that row then no longer protects itself.
+        """
+
+    def lead(self, owner: Incarnation, generation: int, *, duration_us: int, renew_after_us: int) -> None:
+        """Assert leadership for this transaction, renewing it when less than `duration_us - renew_after_us` is left.
+        Raises LeadershipLostError.
+        """
+
+    def resign(self, owner: Incarnation, generation: int) -> None:
+        """Give leadership up; refused silently when it is another's."""
+
+    # Leader's transitions
+    def revoke_foreign_boots(self) -> int:
+        """Revoke every unrevoked lease of another boot; returns how many. *leader*"""
+
+    def revoke_unaccepted(self, *, accept_timeout_us: int) -> list[AttemptId]:
+        """Revoke claims not accepted in time (reason `not_accepted`). *leader*"""
+
+    def claim(self, request: ClaimRequest) -> Claimed | ClaimRefused:
+        """Create attempt N+1, lease at epoch 1 for the chosen worker, segment with invoke pending, snapshot; consume the
+        inputs. Rechecks Work revision and state, pending inputs, worker liveness, exclusion, limits. Rings the worker. *leader*
+        Rule: E02, E03.
+        """
+
+    def claim_recovery(
+        self, attempt_id: AttemptId, *, epoch_seen: int, worker: Incarnation, lease_us: int
+    ) -> int | None:
+        """Same attempt, epoch + 1, `recovering`, new lease for `worker`, the open segment ended and one marked recovered begun
+        at the same instant; None when the epoch moved or the lease is live. Writes no invoke. Rings the worker. *leader*
+        """
+
+    def hold_back(self, waits: Sequence[Wait]) -> None:
+        """Record why ready Works do not start; writes only what changed. *leader*"""
+
+    def fire_backoff(self, work_id: WorkId) -> None:
+        """End a backoff that is over: the Work is ready. *leader*"""
+
+    def record_pass(self, record: PassRecord) -> None:
+        """*leader* Keeps the last 1,000."""
+
+    def checkpoint_due(self) -> bool: ...
+
+    # Worker's transitions, fenced by `key`
+    def beat(self, owner: Incarnation) -> None:
+        """Sign of life of a worker. Raises RefusedError when the worker is gone (it was buried: it must stop)."""
+
+    def renew(self, owner: Incarnation, *, lease_us: int) -> set[tuple[AttemptId, int]]:
+        """Extend all accepted live leases of `owner`, never shortening one; beats. Returns (attempt, epoch) of those extended:
+        whatever the caller holds beyond that set is lost. Rule: E05, R07.
+        """
+
+    def accept(self, key: LeaseKey, *, invoke_isolated: bool | None) -> None:
+        """The owner's first write. `invoke_isolated` not None: also writes `invoke = called` with that mark (first launch)."""
+
+    def pin(self, key: LeaseKey, pin: Pin) -> None:
+        """Record the held launch's identity; launching or resuming becomes running. The fence is checked now, so an old
+        launch's pin is refused. Rule: R05.
+        """
+
+    def adopt(self, key: LeaseKey, *, why: str) -> None:
+        """Recovering becomes running; the pin stays."""
+
+    def relaunch(self, key: LeaseKey, *, clear_pin: bool, why: str) -> None:
+        """Recovering becomes launching (resuming if that was lost): the segment is marked relaunched with `invoke = called,
+        isolated` of the launch that follows at once, the pin cleared on positive evidence. Rule: R03, R04.
+        """
+
+    def finish(self, key: LeaseKey, ending: Ending, change: WorkChange) -> None:
+        """End the attempt and settle its Work in one transaction. Exclusion is released with `ending.proof`, else kept with a
+        stop order. Rings the coordinator.
+        """
+
+    def require_recovery(self, key: LeaseKey, *, why: str, proof: str | None) -> None:
+        """The attempt may have run and its outcome is unknown: `recovery_required`, lease revoked. Its slot stays held."""
+
+    def release(self, key: LeaseKey, *, reason: str) -> None:
+        """Revoke this lease so that the same attempt can be recovered at once. Rings the coordinator. Rule: R07."""
+
+    # Stop orders
+    def take_stop_order(self, order_id: int, owner: Incarnation, *, lease_us: int) -> bool: ...
+    def confirm_stopped(self, attempt_id: AttemptId, *, expected_epoch: int, proof: str, by: str) -> None:
+        """Release the exclusion of an ended attempt and close its order. Raises RefusedError when the attempt is at another
+        epoch or unfinished. Idempotent. Rings the coordinator. Rule: R11.
+        """
+
+    def report_unproven(self, order_id: int, owner: Incarnation, result: StopResult, *, retry_us: int) -> None:
+        """Keep an order open with what was found; its lease is given back, and it counts as unassigned after `retry_us`."""
+
+
+class Store(Protocol):
+    """One process's door to the store. Not shared between threads: pool threads never touch it."""
+
+    def write(self, fn: Callable[[Tx], R]) -> R:
+        """Run `fn` in one transaction and commit.
+
+        Blocks: at most the store's wait bound for the queue lock, then StoreBusyError (nothing written).
+        Raises: what `fn` raises (nothing is kept); IndeterminateError (COMMIT's answer is unknown); StoreUnavailableError
+            (replaced, corrupt, full, …); FenceViolationError (the schema refused: our bug).
+        """
+
+    def read(self, fn: Callable[[ReadTx], R]) -> R:
+        """Run `fn` on one read snapshot; writes nothing."""
+
+    def changed(self) -> bool:
+        """True when another connection committed since the last call (a cheap look; the first call says True)."""
+
+    def check_file(self) -> None:
+        """Raise StoreUnavailableError("store_replaced") when the path no longer names the open file."""
+
+    def checkpoint(self) -> None:
+        """Move the write-ahead log into the database when it is large; takes the queue lock. The leader calls it."""
+
+    def close(self) -> None: ...
