@@ -20,7 +20,6 @@ from shared.model.instant import US_PER_S
 
 Executor = Literal["shell"]
 Pool = Literal["jobs", "agents"]
-Stdin = Literal["null", "file"]
 Replay = Literal["never", "safe"]
 RetryCause = Literal["failure", "timeout"]
 
@@ -93,7 +92,6 @@ class Binding:
         command: The program and its arguments, one text each; no shell reads them.
         env: Added to the job's environment, sorted by name; stored, so never a secret.
         cwd: Absolute folder the command starts in; None = the caller's for `run`, else the folder of the file.
-        stdin: `null`, or `file`: the Work's input, complete before the launch.
         timeout_us: Running time allowed; None = the settings' one.
         grace_us: Between the polite signal and the killing one, when it must be stopped.
         retry: None = one attempt settles the Work.
@@ -105,7 +103,6 @@ class Binding:
     executor: Executor = "shell"
     env: tuple[tuple[str, str], ...] = ()
     cwd: str | None = None
-    stdin: Stdin = "null"
     timeout_us: int | None = None
     grace_us: int = 10 * US_PER_S
     retry: RetryPolicy | None = None
@@ -115,19 +112,6 @@ class Binding:
     def pool(self) -> Pool:
         """The pool its attempts count against."""
         return pool_of(self.executor)
-
-    def to_json(self) -> str:
-        """Canonical JSON of this binding alone, for what an attempt pins."""
-        return _canonical(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Binding:
-        """The binding that `to_json` wrote.
-
-        Raises:
-            ValueError: the text is no such JSON.
-        """
-        return _binding(_mapping(json.loads(text)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,218 @@
+"""From a `tenure.toml` to a `Config`, or to one line that says what is wrong and where.
+
+Of several faults the first in file order is raised, with the number of the others. Sections of later versions are
+refused by name, never ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from shared.config.locate import KeyPath, Positions, locate
+from shared.config.schema import FAULT, FileTable, kind_of, likely, table_keys
+from shared.errors import ConfigError
+from shared.model.settings import Config
+
+FILE_BYTES_MAX = 16 * 1024 * 1024
+NOT_YET = ("budget", "executor", "gate", "schedule")
+
+_AT_LINE = re.compile(r" \(at line ([0-9]+), column [0-9]+\)$")
+_AT_END = " (at end of document)"
+_DUPLICATES = ("Cannot overwrite", "Cannot declare", "Cannot mutate", "Cannot redefine", "Duplicate inline")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_BARE_DURATION = re.compile(r"=\s*([0-9]+(?:ms|s|m|h|d))\s*(?:#.*)?$")
+_BARE_WORD = re.compile(r"=\s*([A-Za-z_./][^\s#\"'=]*)\s*(?:#.*)?$")
+_EXAMPLES = {"command": 'command = ["./backup.sh", "--full"]'}
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    path: KeyPath
+    message: str
+    hint: str | None = None
+    unsupported: bool = False
+
+
+def load(path: Path) -> Config:
+    """The configuration in a file, completely checked.
+
+    Raises:
+        ConfigError: the file cannot be read or is wrong; `.line` and `.key` say where. Its code is `unsupported` when a
+            later version may take it.
+    """
+    return parse(_read(path), source=str(path), folder=path.absolute().parent)
+
+
+def parse(text: str, *, source: str, folder: Path) -> Config:
+    """The configuration in a text.
+
+    Args:
+        text: What a file would hold.
+        source: Name for messages.
+        folder: Where relative folders are meant from.
+
+    Raises:
+        ConfigError: as in `load`.
+    """
+    text = text.replace("\r\n", "\n")
+    raw = _toml(text, source)
+    faults = [_not_yet(name) for name in raw if name in NOT_YET]
+    rest = {name: value for name, value in raw.items() if name not in NOT_YET}
+    try:
+        table = FileTable.model_validate(rest)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        faults += [_fault(detail, rest) for detail in details]
+    else:
+        if not faults:
+            return table.value(str(folder))
+    raise _first(faults, locate(text), source)
+
+
+def _read(path: Path) -> str:
+    try:
+        # Not a pipe or a device: the file is read again by name at the next start.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise ConfigError("is not a regular file", source=str(path))
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        hint = "`tenure init` writes a first one" if missing else None
+        raise ConfigError(f"cannot be read: {error.strerror}", source=str(path), hint=hint) from error
+    if len(data) > FILE_BYTES_MAX:
+        raise ConfigError(f"is larger than {FILE_BYTES_MAX // 1024 // 1024} MiB", source=str(path))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError("is not UTF-8 text", source=str(path), line=line, hint="save the file as UTF-8") from error
+
+
+def _toml(text: str, source: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ConfigError("lists or tables are nested too deep", source=source) from error
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(str(error), text, source) from error
+    except ValueError as error:  # a number of more digits than Python reads
+        raise ConfigError(f"a number is too long ({error})", source=source) from error
+
+
+def _syntax_error(message: str, text: str, source: str) -> ConfigError:
+    if message.startswith(_DUPLICATES):
+        duplicate = locate(text).duplicate
+        if duplicate is not None:
+            key = dotted(duplicate.path)
+            first = f"{key} is defined twice, first on line {duplicate.line_first}"
+            return ConfigError(first, source=source, line=duplicate.line, key=key, hint="keep one of them")
+    at_line = _AT_LINE.search(message)
+    line = int(at_line[1]) if at_line else text.rstrip("\n").count("\n") + 1
+    reason = message.removesuffix(_AT_END if at_line is None else at_line[0])
+    return ConfigError(f"not TOML: {reason}", source=source, line=line, hint=_syntax_hint(text.split("\n")[line - 1]))
+
+
+def _syntax_hint(line: str) -> str | None:
+    """What was probably meant on a line that tomllib refuses; None when nothing can be told."""
+    duration = _BARE_DURATION.search(line)
+    if duration is not None:
+        return f'a duration stands in quotes: "{duration[1]}"'
+    word = _BARE_WORD.search(line)
+    if word is None:
+        return None
+    switch = word[1].lower()
+    if switch in {"true", "false"}:
+        return f"write {switch}, in lower case"
+    return f'text stands in quotes: "{word[1][:60]}"'
+
+
+def _first(faults: list[_Fault], positions: Positions, source: str) -> ConfigError:
+    first, *others = sorted(faults, key=lambda found: positions.offset_of(found.path))
+    more = "" if not others else f" (and {len(others)} more fault{'s' if len(others) > 1 else ''} in this file)"
+    error = ConfigError(
+        first.message + more,
+        source=source,
+        line=positions.line_of(first.path),
+        key=dotted(first.path),
+        hint=first.hint,
+    )
+    if first.unsupported:
+        error.code = "unsupported"
+    return error
+
+
+def _not_yet(name: str) -> _Fault:
+    hint = "remove that section until a version of tenure takes it"
+    return _Fault((name,), f"{name} is not supported yet", hint, unsupported=True)
+
+
+def _fault(detail: ErrorDetails, raw: Mapping[str, object]) -> _Fault:
+    """One of pydantic's findings in our words; `loc` is the path, with `[key]` behind a name that is refused itself."""
+    path: KeyPath = tuple(part for part in detail["loc"] if part != "[key]")
+    kind = detail["type"]
+    if kind == FAULT:
+        context = detail["ctx"]
+        if context["key"] is not None:
+            path = (*path, *str(context["key"]).split(".", 1))
+        return _Fault(path, f"{dotted(path)} {context['fault']}", context["hint"], bool(context["unsupported"]))
+    if kind == "extra_forbidden":
+        return _unknown_key(path, detail["input"])
+    if kind == "missing":
+        name = str(path[-1])
+        return _Fault(path, f"{dotted(path[:-1])} has no {name}", _EXAMPLES.get(name))
+    wanted = {"list_type": "a list", "dict_type": "a table", "model_type": "a table"}.get(kind)
+    if wanted is not None:
+        return _Fault(path, f"{dotted(path)} must be {wanted}, not {kind_of(detail['input'])}", _table_hint(path, raw))
+    return _Fault(path, f"{dotted(path)}: {detail['msg']}")
+
+
+def _table_hint(path: KeyPath, raw: Mapping[str, object]) -> str | None:
+    """How to write a table for those who wrote `[[binding]]` or a bare value; None elsewhere."""
+    section = str(path[0])
+    if len(path) == 1 and isinstance(raw.get(section), list):
+        return f"write [{section}]" if section == "settings" else f"write [{section}.NAME]"
+    return None
+
+
+def _unknown_key(path: KeyPath, value: object) -> _Fault:
+    *around, name = path
+    keys = table_keys()
+    table = "retry" if "retry" in around[2:] else str(around[0]) if around else ""
+    where = f" in {dotted(tuple(around))}" if around else ""
+    message = f'unknown key "{name}"{where}'
+    near = likely(str(name), keys[table])
+    if near is not None:
+        return _Fault(path, message, f'did you mean "{near}"?')
+    if table == "scope" and isinstance(value, dict):
+        nested = "/".join(str(part) for part in path[1:])
+        return _Fault(path, message, f'a scope below another is written [scope."{nested}"]')
+    homes = [
+        f"[{place}]" if place == "settings" else f"[{place}.NAME]"
+        for place in ("settings", "binding")
+        if name in keys[place]
+    ]
+    if homes:
+        return _Fault(path, message, f"it belongs in {' or '.join(homes)}")
+    return _Fault(path, message, f"known here: {', '.join(keys[table])}")
+
+
+def dotted(path: KeyPath) -> str:
+    """A path as TOML writes it: `scope."ops/backup".concurrency`, `binding.backup.command[1]`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            name = part if _BARE_KEY.fullmatch(part) else f'"{part[:60]}"'
+            text += f".{name}" if text else name
+    return text

@@ -1,0 +1,60 @@
+"""The first `tenure.toml` of a home: it explains itself and does something useful on any host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+_TEXT = """\
+# The configuration of tenure. After a change:
+#
+#     tenure apply            checks this file and activates it; a fault is named with its line, and changes nothing
+#     tenure apply --check    only checks it
+#
+# A key that is unknown or written twice is an error. A duration is a text with its unit: "30s", "5m", "1h30m".
+
+[settings]
+job_concurrency = 4         # jobs that run at once; 0 = unbounded
+concurrency = 4             # agents, and everything that belongs to no pool, at once
+lease = "60s"               # how long a worker that cannot be proven dead keeps what it holds; 1s to 1h
+timeout = "1h"              # running time of a job whose binding names none
+
+# A scope is where work belongs. Its limit counts everything in it and below it, besides the limits above.
+[scope.ops]
+concurrency = 2
+
+# A binding is something that can be run by name:   tenure submit disk --scope ops
+# The command is a list, one text per argument; no shell reads it. For a shell: ["sh", "-c", "a | b"].
+
+[binding.disk]              # how full the file systems are:   tenure run --binding disk
+command = ["df", "-h"]
+timeout = "1m"
+
+[binding.backup]            # a checked copy of tenure's own store
+command = @BACKUP@
+timeout = "30m"
+replay = "safe"             # a second backup does no harm, so one whose outcome is unknown may simply run again
+
+# Everything a binding can say, with what holds when it does not:
+#
+# [binding.report]
+# executor = "shell"
+# command = ["./report.sh", "--full"]
+# cwd = "reports"           # the folder it starts in, from this file's; else the caller's, or this file's
+# env = { MODE = "full" }   # stored in the clear: no secrets
+# timeout = "1h"            # else the one in [settings]
+# grace = "10s"             # between asking it to stop and killing it
+# retry = { delays = ["5m", "10m"], on = ["failure"] }     # else one attempt settles it; "timeout" may be listed too
+# replay = "never"          # "safe": it may run again when nobody can say how it ended
+"""
+
+
+def starter_text(tenure: Sequence[str], home: str) -> str:
+    """The starter file.
+
+    Args:
+        tenure: The running command, program first, by absolute path: a job's PATH does not lead to tenure.
+        home: Absolute path of the home that the backup copies.
+    """
+    backup = [*tenure, "--home", home, "store", "backup"]
+    return _TEXT.replace("@BACKUP@", json.dumps(backup, ensure_ascii=False))
