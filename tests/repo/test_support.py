@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 
 import psutil
@@ -22,7 +23,7 @@ ORPHAN = [
 
 
 def start_orphan(reaper: Reaper) -> int:
-    parent = reaper.start(ORPHAN, stdout=-1)
+    parent = reaper.start(ORPHAN, stdout=subprocess.PIPE)
     assert parent.stdout is not None
     pid = int(parent.stdout.read())
     parent.wait(timeout=30)
