@@ -1,0 +1,107 @@
+"""The shim after the fork: reap everything below, stop it when asked, write the exit record when nothing is left.
+
+Standard library only: the shim loads this file.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from shared import boundary
+from shared.boundary import Boundary, Side
+from shared.process import tree
+from shared.process.record import EXIT_AT, RECORD_BYTES, encode, publish
+
+KILL_INTERVAL_S = 0.05
+RETRY_FIRST_S = 0.1
+RETRY_MAX_S = 5.0
+_SIGNALS = (signal.SIGTERM, signal.SIGCHLD)  # blocked since before the fork, taken here
+
+
+class Reaper:
+    """Waits for one child and all its descendants.
+
+    A stop is asked for by SIGTERM, or follows by itself when the child has ended and left stragglers: TERM to all, and
+    after `grace_s` freeze and KILL until the kernel says that no child is left. The status is always the child's.
+    """
+
+    def __init__(self, child: int, directory: int, errors: int, *, grace_s: float, is_subreaper: bool) -> None:
+        self._child = child
+        self._directory = directory
+        self._errors = errors
+        self._grace_s = grace_s
+        self._is_subreaper = is_subreaper
+        self._status: int | None = None
+        self._stop: str | None = None
+        self._kill_at: float | None = None
+
+    def run(self) -> None:
+        """Reap until ECHILD, then publish the exit record; keeps trying for as long as the directory exists."""
+        while not self._reap():
+            if self._status is not None and self._stop is None:
+                self._begin_stop("stragglers")
+            if self._wait() == signal.SIGTERM and self._stop is None:
+                self._begin_stop("request")
+        self._publish()
+
+    def _reap(self) -> bool:
+        """Take every ended child; True when none is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            if pid == self._child:
+                self._status = status
+                boundary.reached(Boundary.CHILD_REAP, Side.AFTER)
+
+    def _begin_stop(self, why: str) -> None:
+        self._stop = why
+        self._kill_at = time.monotonic() + self._grace_s
+        if self._status is None:  # unreaped, so the group is still its own
+            try:
+                boundary.kill_group(self._child, signal.SIGTERM, Boundary.TREE_SIGNAL)
+            except (ProcessLookupError, PermissionError):
+                pass  # it has not made its session yet, or runs as another user
+        tree.terminate(os.getpid())
+
+    def _wait(self) -> int | None:
+        """Wait for a signal; once the grace of a stop is over, kill, and only for as long as the next kill is away."""
+        if self._kill_at is None:
+            return signal.sigwaitinfo(_SIGNALS).si_signo
+        remaining = self._kill_at - time.monotonic()
+        if remaining <= 0:
+            tree.kill(os.getpid())
+            remaining = KILL_INTERVAL_S
+        info = signal.sigtimedwait(_SIGNALS, remaining)
+        return None if info is None else info.si_signo
+
+    def _publish(self) -> None:
+        record = self._record()
+        delay_s = RETRY_FIRST_S
+        while True:
+            try:
+                publish(self._directory, "exit.json", record, EXIT_AT)
+                return
+            except (OSError, MemoryError):
+                if os.fstat(self._directory).st_nlink == 0:
+                    return  # the directory was removed: nobody can ever read it
+            time.sleep(delay_s)
+            delay_s = min(RETRY_MAX_S, 2 * delay_s)
+
+    def _record(self) -> dict[str, object]:
+        error = os.read(self._errors, RECORD_BYTES).decode("utf-8", "replace") or None
+        has_registered = True
+        try:
+            os.stat("child.json", dir_fd=self._directory)
+        except FileNotFoundError:
+            has_registered = False
+        except OSError:
+            pass  # cannot look: claim less, that it may have run
+        ran = error is None and has_registered
+        status = os.waitstatus_to_exitcode(self._status) if ran and self._status is not None else None
+        return encode(status=status, ran=ran, error=error, stop=self._stop, tree_empty=self._is_subreaper)

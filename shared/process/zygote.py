@@ -1,0 +1,82 @@
+"""The zygote: forks one shim per request, so that a shim costs a fork instead of a start of Python.
+
+Exec'ed clean by the launcher (`-I -S`, own session, empty environment), single-threaded. Each request carries two
+descriptors, gate and directory; everything else goes through the gate. End-of-file on the control socket (the worker went)
+ends the zygote and no shim. With `once` the same code serves one request and ends: the fallback without a zygote.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import resource
+import signal
+import socket
+import warnings  # noqa: F401 - os.execvpe imports it, in the child, at each launch
+
+from shared import boundary
+from shared.boundary import Boundary
+from shared.process import procfs, shim
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+PR_SET_NAME = 15
+PR_SET_CHILD_SUBREAPER = 36
+
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Serve as the launcher asked: `serve CONTROL FILES_SOFT` or `once GATE DIRECTORY FILES_SOFT`."""
+    mode, *numbers = arguments
+    *descriptors, files_soft = map(int, numbers)
+    for fd in descriptors:
+        os.set_inheritable(fd, False)  # noqa: FBT003 - the signature is the standard library's
+    _prepare(files_soft)
+    if mode == "once":
+        _fork_shim(*descriptors, control=None)
+        os._exit(0)
+    _serve(socket.socket(fileno=descriptors[0]))
+
+
+def _prepare(files_soft: int) -> None:
+    _prctl(PR_SET_NAME, b"tenure-zygote", 0, 0, 0)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # shims are reaped by the kernel
+    os.chdir("/")
+    os.umask(0o077)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    # The worker raised its own limit for its pidfds; a job gets what the worker was started with.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files_soft, hard))
+    procfs.boot_id()
+    procfs.pid_namespace()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+def _serve(control: socket.socket) -> NoReturn:
+    while True:
+        request, descriptors, _, _ = socket.recv_fds(control, 16, 2, socket.MSG_CMSG_CLOEXEC)
+        if not request:
+            os._exit(0)
+        if len(descriptors) == 2:
+            try:
+                _fork_shim(*descriptors, control=control)
+            except OSError:
+                pass  # the launcher reads end-of-file: nothing ran
+        for fd in descriptors:
+            os.close(fd)
+
+
+def _fork_shim(gate: int, directory: int, *, control: socket.socket | None) -> None:
+    if boundary.fork(Boundary.SHIM_FORK) != 0:
+        return
+    if control is not None:
+        control.close()  # no exec follows that would: a copy here would hide the worker's death from the zygote
+    _prctl(PR_SET_NAME, b"tenure-shim", 0, 0, 0)
+    shim.live(gate, directory, is_subreaper=_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
