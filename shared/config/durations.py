@@ -24,7 +24,7 @@ class DurationError(ValueError):
 
     Attributes:
         reason: What is wrong, to be read after the key's name.
-        hint: A text that would be accepted; None when none can be told from what was written.
+        hint: What was probably meant, or how durations are written; None when the reason says it.
     """
 
     def __init__(self, reason: str, hint: str | None = None) -> None:
@@ -69,11 +69,11 @@ def _refusal(text: str) -> DurationError:
     stripped = text.strip()
     shown = stripped if len(stripped) <= 40 else stripped[:40] + "…"
     if stripped.isascii() and stripped.isdigit():
-        return DurationError(f'"{shown}" needs a unit', f'"{int(stripped[:12])}s"')
+        return DurationError(f'"{shown}" needs a unit, e.g. "{int(stripped[:12])}s"')
     loose = _LOOSE.fullmatch(text)
     if loose is not None:
         word = loose[2].lower()
         unit = word if word in _UNIT_US else _WORDS.get(word.removesuffix("s"))
         if unit is not None:
-            return DurationError(f'"{shown}" is no duration', f'"{int(loose[1])}{unit}"')
+            return DurationError(f'"{shown}" is no duration', f'did you mean "{int(loose[1])}{unit}"?')
     return DurationError(f'"{shown}" is no duration', 'whole numbers with d, h, m, s or ms, as in "1h30m"')

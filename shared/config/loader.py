@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -106,7 +107,9 @@ def _toml(text: str, source: str) -> dict[str, object]:
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(str(error), text, source) from error
     except ValueError as error:  # a number of more digits than Python reads
-        raise ConfigError(f"a number is too long ({error})", source=source) from error
+        long = re.search(rf"[0-9_]{{{sys.get_int_max_str_digits() + 1},}}", text)
+        line = None if long is None else text.count("\n", 0, long.start()) + 1
+        raise ConfigError("a number has too many digits", source=source, line=line) from error
 
 
 def _syntax_error(message: str, text: str, source: str) -> ConfigError:
@@ -162,9 +165,11 @@ def _fault(detail: ErrorDetails, raw: Mapping[str, object]) -> _Fault:
     kind = detail["type"]
     if kind == FAULT:
         context = detail["ctx"]
+        message = f"{dotted(path)} {context['fault']}"
         if context["key"] is not None:
+            message = f"{dotted(path)}: {context['fault']}"
             path = (*path, *str(context["key"]).split(".", 1))
-        return _Fault(path, f"{dotted(path)} {context['fault']}", context["hint"], bool(context["unsupported"]))
+        return _Fault(path, message, context["hint"], bool(context["unsupported"]))
     if kind == "extra_forbidden":
         return _unknown_key(path, detail["input"])
     if kind == "missing":
@@ -177,10 +182,12 @@ def _fault(detail: ErrorDetails, raw: Mapping[str, object]) -> _Fault:
 
 
 def _table_hint(path: KeyPath, raw: Mapping[str, object]) -> str | None:
-    """How to write a table for those who wrote `[[binding]]` or a bare value; None elsewhere."""
+    """How to write a table for those who wrote `[[binding]]`, or `[binding]` without a name; None elsewhere."""
     section = str(path[0])
     if len(path) == 1 and isinstance(raw.get(section), list):
         return f"write [{section}]" if section == "settings" else f"write [{section}.NAME]"
+    if len(path) == 2 and section in {"binding", "scope"}:
+        return f"each {section} has its own table: [{section}.NAME]"
     return None
 
 

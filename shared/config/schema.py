@@ -37,7 +37,8 @@ def fault(
     Args:
         message: What is wrong, to be read after the key's name.
         hint: What to do; None when the message says it all.
-        key: The key below the validated table that is at fault; None = the validated value itself.
+        key: The key below the validated table that is at fault, dotted; the message then follows the table's name and
+            says which. None = the validated value itself.
         unsupported: A later version may well take it.
     """
     context = {"fault": message, "hint": hint, "key": key, "unsupported": unsupported}
@@ -64,13 +65,13 @@ def likely(word: str, known: Iterable[str]) -> str | None:
 
 
 def _whole(smallest: int) -> Callable[[object], int]:
-    unbounded = "; 0 is unbounded" if smallest == 0 else ""
+    lowest = "0 (unbounded)" if smallest == 0 else str(smallest)
 
     def check(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
             raise fault(f"must be a whole number, not {kind_of(value)}")
         if not smallest <= value <= values.LIMIT_MAX:
-            raise fault(f"must be from {smallest} to {values.LIMIT_MAX}{unbounded}, not {kind_of(value)}")
+            raise fault(f"must be from {lowest} to {values.LIMIT_MAX}, not {kind_of(value)}")
         return value
 
     return check
@@ -78,16 +79,20 @@ def _whole(smallest: int) -> Callable[[object], int]:
 
 def _duration(max_us: int) -> Callable[[object], int]:
     def check(value: object) -> int:
-        if isinstance(value, int) and not isinstance(value, bool):
-            raise fault("needs a unit, in quotes", f'"{str(value)[:12]}s"' if value > 0 else '"30s"')
         if not isinstance(value, str):
-            raise fault(f'must be a duration in quotes, as in "30s", not {kind_of(value)}')
+            raise fault(f"must be a duration in quotes with its unit, e.g. {_meant(value)}, not {kind_of(value)}")
         try:
             return parse_duration_us(value, max_us=max_us)
         except DurationError as error:
             raise fault(error.reason, error.hint) from error
 
     return check
+
+
+def _meant(value: object) -> str:
+    """An example of a duration, with the number that was written where that makes one."""
+    whole = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= values.LIMIT_MAX
+    return f'"{value}s"' if whole else '"30s"'
 
 
 def _text(value: object) -> str:
@@ -220,10 +225,10 @@ class RetryTable(_Table):
     @model_validator(mode="after")
     def _counts(self) -> RetryTable:
         if not 1 <= len(self.delays) <= _DELAYS_MAX:
-            counted = f"must hold 1 to {_DELAYS_MAX} delays, not {len(self.delays)}"
+            counted = f"delays must hold 1 to {_DELAYS_MAX} delays, not {len(self.delays)}"
             raise fault(counted, "leave retry out for no retry", key="delays")
         if not self.on:
-            raise fault('must name "failure", "timeout" or both', "leave retry out for no retry", key="on")
+            raise fault('on must name "failure", "timeout" or both', "leave retry out for no retry", key="on")
         return self
 
     def value(self) -> values.RetryPolicy:
@@ -251,7 +256,7 @@ class BindingTable(_Table):
                 raise fault(reason, key=f"env.{name}")
         reason = total_fault(self.command, self.env.items())
         if reason is not None:
-            raise fault(f"cannot be started: {reason}", key="command")
+            raise fault(f"its command cannot be started: {reason}", key="command")
         return self
 
     def value(self, name: str, folder: str) -> values.Binding:

@@ -1,0 +1,161 @@
+"""The configuration as values: defaults, canonical JSON, limits, names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.errors import UnsupportedError
+from shared.model.settings import (
+    DEFAULT,
+    Binding,
+    Config,
+    RetryPolicy,
+    ScopeConfig,
+    Settings,
+    is_binding_name,
+    is_scope_name,
+    pool_of,
+    scope_chain,
+)
+
+S = 1_000_000
+
+texts = st.text(st.characters(codec="utf-8"), max_size=8)
+retries = st.builds(
+    RetryPolicy,
+    delays_us=st.lists(st.integers(S, 10 * S), min_size=1, max_size=3).map(tuple),
+    on=st.sampled_from([("failure",), ("timeout",), ("failure", "timeout")]),
+)
+bindings = st.builds(
+    Binding,
+    name=st.sampled_from(["a", "b"]),
+    command=st.lists(texts, min_size=1, max_size=3).map(tuple),
+    env=st.dictionaries(texts, texts, max_size=2).map(lambda env: tuple(sorted(env.items()))),
+    cwd=st.none() | texts,
+    timeout_us=st.none() | st.integers(S, 10 * S),
+    retry=st.none() | retries,
+    replay=st.sampled_from(["never", "safe"]),
+)
+configs = st.builds(
+    Config,
+    settings=st.builds(Settings, concurrency=st.integers(0, 9), lease_us=st.integers(S, 9 * S)),
+    scopes=st.lists(
+        st.builds(ScopeConfig, name=st.sampled_from(["a", "a/b"]), concurrency=st.none() | st.integers(0, 9)),
+        max_size=2,
+    ).map(tuple),
+    bindings=st.lists(bindings, max_size=2).map(tuple),
+)
+
+
+@pytest.mark.req("E01")
+def test_defaults_are_those_of_the_requirement() -> None:
+    settings = DEFAULT.settings
+
+    assert (settings.concurrency, settings.lease_us, settings.timeout_us) == (4, 60 * S, 3600 * S)
+    assert RetryPolicy().attempts_max == 3
+
+
+@pytest.mark.req("E01")
+def test_a_configuration_cannot_be_changed_after_it_was_made() -> None:
+    with pytest.raises(AttributeError):
+        DEFAULT.settings.concurrency = 9  # type: ignore[misc]
+
+    assert hash(DEFAULT) == hash(Config())
+
+
+@given(configs)
+def test_a_stored_configuration_is_the_same_value(config: Config) -> None:
+    again = Config.from_json(config.to_json())
+
+    assert again == config
+    assert again.digest == config.digest
+
+
+def test_an_argument_that_is_no_utf8_survives_storing() -> None:
+    config = Config(bindings=(Binding("a", ("cat", "\udcff")),))
+
+    assert config.to_json().isascii()
+    assert Config.from_json(config.to_json()) == config
+
+
+def test_the_digest_tells_two_configurations_apart() -> None:
+    other = Config(settings=Settings(concurrency=5))
+
+    assert DEFAULT.digest == Config().digest
+    assert DEFAULT.digest != other.digest
+
+
+def test_a_newer_stored_format_is_unsupported_never_guessed() -> None:
+    raw = json.loads(DEFAULT.to_json())
+    assert Config.from_json(json.dumps(raw)) == DEFAULT
+
+    with pytest.raises(UnsupportedError, match="format 2"):
+        Config.from_json(json.dumps(raw | {"format": 2}))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "7", '{"format":1}', '{"format":1,"settings":{"pace":1},"scopes":[],"bindings":[]}']
+)
+def test_a_damaged_stored_configuration_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        Config.from_json(text)
+
+
+def test_a_scope_counts_against_its_ancestors() -> None:
+    assert scope_chain("ops/backup/db") == ("ops", "ops/backup", "ops/backup/db")
+    assert scope_chain("ops") == ("ops",)
+    assert scope_chain("") == ()
+
+
+@pytest.mark.req("C01")
+def test_scope_limits_are_those_of_the_whole_chain() -> None:
+    config = Config(scopes=(ScopeConfig("ops", 2), ScopeConfig("ops/backup"), ScopeConfig("ops/backup/db", 0)))
+
+    assert config.scope_limits("ops/backup/db") == (("ops", 2),)
+    assert config.scope_limits("ops/other/deep") == (("ops", 2),)
+    assert config.scope_limits("opsy") == ()
+
+
+@pytest.mark.req("C02")
+def test_each_pool_has_its_own_limit() -> None:
+    config = Config(settings=Settings(concurrency=3, job_concurrency=7))
+
+    assert config.pool_limit(pool_of("shell")) == 7
+    assert config.pool_limit("agents") == 3
+    with pytest.raises(UnsupportedError):
+        pool_of("agent")
+
+
+def test_a_binding_is_found_by_its_name() -> None:
+    binding = Binding("a", ("true",))
+    config = Config(bindings=(binding,))
+
+    assert config.binding("a") is binding
+    assert config.binding("b") is None
+    assert binding.pool == "jobs"
+
+
+@pytest.mark.parametrize("name", ["ops", "ops/backup", "Ops2/a.b/c_d-e", "0", "/".join(["a"] * 16)])
+def test_scope_names(name: str) -> None:
+    assert is_scope_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/", "/ops", "ops/", "a//b", ".", "a/..", "a b", "ä", "a\n", "a" * 64, "/".join(["a"] * 17)]
+)
+def test_names_no_scope_can_have(name: str) -> None:
+    assert not is_scope_name(name)
+
+
+@pytest.mark.parametrize("name", ["backup", "b", "Back_up-2.x", "w", "w0", "w41x"])
+def test_binding_names(name: str) -> None:
+    assert is_binding_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "2x", "-x", "a/b", "a b", "w41", "ä", "a\n", "a" * 64])
+def test_names_no_binding_can_have(name: str) -> None:
+    assert not is_binding_name(name)
