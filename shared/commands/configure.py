@@ -1,0 +1,216 @@
+"""`tenure init` and `tenure apply`: make a home, and make a configuration the active one.
+
+Both check everything they are given before they create or change anything.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from shared.clock import SystemClock
+from shared.config.loader import load, parse
+from shared.config.starter import starter_text
+from shared.errors import ConfigError, StoreUnavailableError, TenureError, UsageError
+from shared.home import Home, check_home, create_home, find_home, home_to_create, remove_empty_home
+from shared.model.settings import Config
+from shared.store.contract import ConfigGeneration, Store
+
+# Typer carries a click of its own from some version on and the public one before; this is the parent class in either.
+_BAD_USAGE = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
+
+
+def init(argv: list[str], *, home: str | None) -> int:
+    """`tenure init`: write a first `tenure.toml` and the home, and activate it."""
+    app = _application()
+
+    @app.command(help="Write a first tenure.toml and the home. What is there already is kept.")
+    def command() -> None:
+        _init(home_to_create(home, os.environ, Path.cwd()))
+
+    return _call(app, argv, "tenure init")
+
+
+def apply(argv: list[str], *, home: str | None) -> int:
+    """`tenure apply [FILE] [--check]`: check a configuration and make it the active one."""
+    app = _application()
+
+    @app.command(help="Check a configuration and make it the active one. Running attempts keep what they started with.")
+    def command(
+        file: Annotated[Path | None, typer.Argument(help="The configuration; else the file last applied.")] = None,
+        check: Annotated[bool, typer.Option("--check", help="Only check; change nothing.")] = False,  # noqa: FBT002
+    ) -> None:
+        if check:
+            _check(file, home)
+        else:
+            _apply(file, find_home(home, os.environ, Path.cwd()))
+
+    return _call(app, argv, "tenure apply")
+
+
+def _init(path: Path) -> None:
+    target = Home(path).config_path
+    text: str | None = None
+    if os.path.lexists(target):
+        config = load(target)
+    else:
+        text = starter_text(_running_command(), str(path))
+        config = parse(text, source=str(target), folder=target.parent)
+    home, created = create_home(path)
+    try:
+        store = _create_store(home)
+    except TenureError:
+        if created:
+            remove_empty_home(home)
+        raise
+    try:
+        active = store.read(lambda tx: tx.config())
+        if active is not None:
+            print(f"{path} is a home already; generation {active.number} of {active.source_path} is active")
+            return
+        if text is not None:
+            _write_new(target, text)
+        generation = store.write(lambda tx: tx.activate_config(config.to_json(), config.digest, str(target)))
+    finally:
+        store.close()
+    kept = "kept as it was" if text is None else "written; it explains itself"
+    print(f"{target}  {kept}")
+    print(f"{path}  made; generation {generation} is active: {_summary(config)}")
+    print("next: `tenure up` in one terminal, `tenure run -- echo hello` in another")
+    _say_retries(config)
+
+
+def _apply(file: Path | None, path: Path) -> None:
+    given = None if file is None else load(file)
+    store = _open_store(check_home(path))
+    try:
+        before = store.read(lambda tx: tx.config())
+        source = _source(file, before, Home(path))
+        config = load(source) if given is None else given
+        body, digest = config.to_json(), config.digest
+        generation = store.write(lambda tx: tx.activate_config(body, digest, str(source)))
+    finally:
+        store.close()
+    if before is not None and generation == before.number:
+        print(f"{source}: unchanged; generation {generation} stays active")
+    else:
+        print(f"{source}: generation {generation} is active")
+        print(f"  {_changes(before, config)}")
+    _say_retries(config)
+
+
+def _check(file: Path | None, home_name: str | None) -> None:
+    """Judge a file; compares it with the active configuration where there is a home."""
+    given = None if file is None else load(file)
+    try:
+        path = find_home(home_name, os.environ, Path.cwd())
+    except UsageError:
+        if file is None or given is None:
+            raise
+        print(f"{file}: valid: {_summary(given)}")
+        _say_retries(given)
+        return
+    store = _open_store(check_home(path))
+    try:
+        before = store.read(lambda tx: tx.config())
+    finally:
+        store.close()
+    source = _source(file, before, Home(path))
+    config = load(source) if given is None else given
+    if before is not None and before.digest == config.digest:
+        print(f"{source}: valid; the same as generation {before.number}, which is active")
+    else:
+        print(f"{source}: valid; nothing was changed. To activate: {_changes(before, config)}")
+    _say_retries(config)
+
+
+def _source(file: Path | None, active: ConfigGeneration | None, home: Home) -> Path:
+    """The file to read: the one given, else the one last applied, else where `init` puts it."""
+    if file is not None:
+        return file.absolute()
+    return home.config_path if active is None else Path(active.source_path)
+
+
+def _create_store(home: Home) -> Store:
+    from shared.store.sqlite.store import create
+
+    return create(home.path, SystemClock())
+
+
+def _open_store(home: Home) -> Store:
+    from shared.store.sqlite.store import open_store
+
+    return open_store(home.path, SystemClock())
+
+
+def _running_command() -> list[str]:
+    """This very command by absolute path: a job's PATH does not lead to tenure's own environment."""
+    called = shutil.which(sys.argv[0]) if Path(sys.argv[0]).name == "tenure" else None
+    if called is not None:
+        return [str(Path(called).absolute())]
+    return [sys.executable, "-P", "-m", "shared.cli"]
+
+
+def _write_new(target: Path, text: str) -> None:
+    """Write a file that is not there yet, whole or not at all; one that appeared meanwhile is kept and refused."""
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        target.hardlink_to(draft)  # unlike a rename, it never takes the place of another file
+    except FileExistsError as error:
+        raise ConfigError("appeared while `tenure init` ran", source=str(target), hint="run it again") from error
+    except OSError as error:
+        message = f"{target} cannot be written: {error.strerror}"
+        raise StoreUnavailableError("io_error", message) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _summary(config: Config) -> str:
+    names = ", ".join(binding.name for binding in config.bindings)
+    bindings = f"bindings {names}" if names else "no bindings"
+    return f"{bindings}; {len(config.scopes)} scope{'' if len(config.scopes) == 1 else 's'}"
+
+
+def _changes(before: ConfigGeneration | None, config: Config) -> str:
+    """What differs from the active configuration, in one line."""
+    if before is None:
+        return _summary(config)
+    old, new = _parts(Config.from_json(before.body)), _parts(config)
+    added = [name for name in new if name not in old]
+    gone = [name for name in old if name not in new]
+    changed = [name for name in new if name in old and old[name] != new[name]]
+    listed = {"new": added, "changed": changed, "gone": gone}
+    words = [f"{what}: {', '.join(names)}" for what, names in listed.items() if names]
+    return "; ".join(words) or "the same content, from another file"
+
+
+def _parts(config: Config) -> dict[str, Any]:
+    """The pieces a person would name, with their values."""
+    settings = {f"settings.{name.removesuffix('_us')}": value for name, value in asdict(config.settings).items()}
+    scopes = {f'scope "{scope.name}"': scope for scope in config.scopes}
+    return settings | scopes | {f"binding {binding.name}": binding for binding in config.bindings}
+
+
+def _say_retries(config: Config) -> None:
+    names = ", ".join(binding.name for binding in config.bindings if binding.retry is not None)
+    if names:
+        print(f"note: retry is stored but not acted on yet; one attempt settles a work of {names}")
+
+
+def _application() -> typer.Typer:
+    return typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+def _call(app: typer.Typer, argv: list[str], name: str) -> int:
+    try:
+        code = app(args=argv, prog_name=name, standalone_mode=False)
+    except _BAD_USAGE as error:
+        raise UsageError(error.format_message(), hint=f"`{name} --help` shows what it takes") from error
+    return int(code or 0)

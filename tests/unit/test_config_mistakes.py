@@ -1,0 +1,122 @@
+"""Each mistake a user makes in the configuration gets one line that names its place, and the file without it loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shared.config.loader import parse
+from shared.errors import ConfigError
+from shared.model.settings import Config
+
+
+def read(text: str) -> Config:
+    return parse(text, source="tenure.toml", folder=Path("/etc/x"))
+
+
+BINDING = '[binding.a]\ncommand = ["x"]\n'
+
+# (faulty text, line, key, part of the message, part of the hint, the same text without the fault)
+MISTAKES = [
+    # unknown keys, and the likely one
+    ('[settings]\nlese = "60s"', 2, "settings.lese", 'unknown key "lese" in settings', '"lease"', '[settings]\nlease = "60s"'),
+    ("[settings]\nconcurency = 1", 2, "settings.concurency", "unknown key", '"concurrency"', "[settings]\nconcurrency = 1"),
+    ("[settings]\nConcurrency = 1", 2, "settings.Concurrency", "unknown key", '"concurrency"', "[settings]\nconcurrency = 1"),
+    ("concurrency = 4", 1, "concurrency", 'unknown key "concurrency"', "[settings]", "[settings]\nconcurrency = 4"),
+    (BINDING + 'lease = "9s"', 3, "binding.a.lease", "unknown key", "[settings]", BINDING + 'timeout = "9s"'),
+    ("[settings]\nreplay = 1", 2, "settings.replay", "unknown key", "[binding.NAME]", "[settings]\nslots = 1"),
+    ('[bindings.a]\ncommand = ["x"]', 1, "bindings", 'unknown key "bindings"', '"binding"', BINDING),
+    ('[scopes."a"]', 1, "scopes", "unknown key", '"scope"', '[scope."a"]'),
+    ("[scope.ops.backup]\nconcurrency = 1", 1, "scope.ops.backup", "unknown key", '[scope."ops/backup"]', '[scope."ops/backup"]\nconcurrency = 1'),
+    (BINDING + 'retry = { delay = ["5m"] }', 3, "binding.a.retry.delay", "unknown key", '"delays"', BINDING + 'retry = { delays = ["5m"] }'),
+    ("[xyzzy]", 1, "xyzzy", "unknown key", "settings, scope, binding", ""),
+    ('[settings]\n"" = 1', 2, 'settings.""', "unknown key", "known here", "[settings]"),
+    # written twice
+    ("[settings]\nslots = 1\n# x\nslots = 2", 4, "settings.slots", "defined twice, first on line 2", "keep one", "[settings]\nslots = 1"),
+    (BINDING + '[scope.x]\n[binding."a"]', 4, "binding.a", "defined twice, first on line 1", "keep one", BINDING + "[scope.x]"),
+    ("[settings]\n[settings]", 2, "settings", "defined twice, first on line 1", "keep one", "[settings]"),
+    (BINDING + 'env = { A = "1", A = "2" }', 3, "binding.a.env.A", "defined twice", "keep one", BINDING + 'env = { A = "1" }'),
+    # units
+    ('[settings]\nlease = "30"', 2, "settings.lease", '"30" needs a unit, e.g. "30s"', None, '[settings]\nlease = "30s"'),
+    ("[settings]\nlease = 30", 2, "settings.lease", 'with its unit, e.g. "30s", not 30', None, '[settings]\nlease = "30s"'),
+    ("[settings]\nlease = 30s", 2, None, "not TOML", '"30s"', '[settings]\nlease = "30s"'),
+    ('[settings]\nlease = "1 min"', 2, "settings.lease", "is no duration", '"1m"', '[settings]\nlease = "1m"'),
+    (BINDING + "timeout = 1.5", 3, "binding.a.timeout", "with its unit", None, BINDING + 'timeout = "1500ms"'),
+    (BINDING + "timeout = true", 3, "binding.a.timeout", "with its unit", None, BINDING + 'timeout = "1h"'),
+    (BINDING + 'retry = { delays = ["5m",\n"10"] }', 4, "binding.a.retry.delays[1]", "needs a unit", None, BINDING + 'retry = { delays = ["5m", "10s"] }'),
+    # bounds
+    ('[settings]\nlease = "999ms"', 2, "settings.lease", "from 1s to 1h", None, '[settings]\nlease = "1s"'),
+    ('[settings]\nlease = "61m"', 2, "settings.lease", "from 1s to 1h", None, '[settings]\nlease = "60m"'),
+    ('[settings]\ntimeout = "366d"', 2, "settings.timeout", "from 1s to 365d", None, '[settings]\ntimeout = "365d"'),
+    ('[settings]\ntimeout = "0s"', 2, "settings.timeout", "from 1s to 365d", None, '[settings]\ntimeout = "1s"'),
+    ("[settings]\nconcurrency = -1", 2, "settings.concurrency", "from 0 (unbounded) to 100000", None, "[settings]\nconcurrency = 0"),
+    ("[settings]\nconcurrency = 100001", 2, "settings.concurrency", "to 100000", None, "[settings]\nconcurrency = 100000"),
+    ("[settings]\njob_concurrency = true", 2, "settings.job_concurrency", "whole number, not true", None, "[settings]\njob_concurrency = 1"),
+    ("[settings]\njob_concurrency = 4.0", 2, "settings.job_concurrency", "whole number, not 4.0", None, "[settings]\njob_concurrency = 4"),
+    ("[settings]\njob_concurrency = 1e3", 2, "settings.job_concurrency", "whole number", None, "[settings]\njob_concurrency = 1_000"),
+    ('[settings]\njob_concurrency = "4"', 2, "settings.job_concurrency", 'not "4"', None, "[settings]\njob_concurrency = 4"),
+    ("[settings]\njob_concurrency = 04", 2, None, "not TOML", None, "[settings]\njob_concurrency = 4"),
+    ("[settings]\nslots = 0", 2, "settings.slots", "from 1 to 100000", None, "[settings]\nslots = 1"),
+    ("[scope.x]\nconcurrency = -2", 2, "scope.x.concurrency", "from 0 (unbounded)", None, "[scope.x]\nconcurrency = 0"),
+    (BINDING + "retry = { delays = [] }", 3, "binding.a.retry.delays", "1 to 100 delays, not 0", "leave retry out", BINDING + 'retry = { delays = ["1s"] }'),
+    (BINDING + f"retry = {{ delays = {['1s'] * 101} }}", 3, "binding.a.retry.delays", "not 101", None, BINDING + f"retry = {{ delays = {['1s'] * 100} }}"),
+    (BINDING + "retry = { on = [] }", 3, "binding.a.retry.on", "on must name", None, BINDING + 'retry = { on = ["timeout"] }'),
+    (BINDING + 'retry = { on = ["fail"] }', 3, "binding.a.retry.on[0]", 'must be "failure" or "timeout"', '"failure"', BINDING + "retry = {}"),
+    # commands
+    ('[binding.a]\ntimeout = "5m"', 1, "binding.a.command", "binding.a has no command", "command = [", BINDING + 'timeout = "5m"'),
+    ('[binding.a]\ncomand = ["x"]', 1, "binding.a.command", "has no command (and 1 more fault in this file)", None, BINDING),
+    ('[binding.a]\ncommand = "cp a \'b c\'"', 2, "binding.a.command", "must be a list", 'command = ["cp", "a", "b c"]', '[binding.a]\ncommand = ["cp", "a", "b c"]'),
+    ('[binding.a]\ncommand = "a | b"', 2, "binding.a.command", "must be a list", '["sh", "-c", "a | b"]', '[binding.a]\ncommand = ["sh", "-c", "a | b"]'),
+    ("[binding.a]\ncommand = \"it's\"", 2, "binding.a.command", "must be a list", '["sh", "-c", "it\'s"]', BINDING),
+    ("[binding.a]\ncommand = []", 2, "binding.a.command", "is empty", None, BINDING),
+    ('[binding.a]\ncommand = [""]', 2, "binding.a.command", "begins with an empty text", None, '[binding.a]\ncommand = ["x", ""]'),
+    ('[binding.a]\ncommand = ["x",\n # y\n 3]', 4, "binding.a.command[1]", "text in quotes, not 3", None, '[binding.a]\ncommand = ["x", "3"]'),
+    ('[binding.a]\ncommand = ["x", "\\u0000"]', 2, "binding.a.command[1]", "NUL byte", None, '[binding.a]\ncommand = ["x", "\\u0001"]'),
+    ("[binding.a]\ncommand = 7", 2, "binding.a.command", "must be a list, not 7", None, BINDING),
+    ("[binding.a]\ncommand = x", 2, None, "not TOML", '"x"', BINDING),
+    # names and words
+    ('[binding.w41]\ncommand = ["x"]', 1, "binding.w41", "reads as the id of a work", None, '[binding.w41x]\ncommand = ["x"]'),
+    ('[binding."a b"]\ncommand = ["x"]', 1, 'binding."a b"', "is no name for a binding", None, '[binding.a-b]\ncommand = ["x"]'),
+    ('[scope."ops//x"]', 1, 'scope."ops//x"', "is no name for a scope", '"ops/backup"', '[scope."ops/x"]'),
+    (BINDING + 'executor = "shel"', 3, "binding.a.executor", 'is unknown: "shel"', '"shell"', BINDING + 'executor = "shell"'),
+    (BINDING + 'replay = "saef"', 3, "binding.a.replay", '"never" or "safe"', '"safe"', BINDING + 'replay = "safe"'),
+    (BINDING + "replay = True", 3, None, "not TOML", "true, in lower case", BINDING),
+    (BINDING + 'cwd = "~/x"', 3, "binding.a.cwd", "~ is not expanded", "whole path", BINDING + 'cwd = "/x"'),
+    (BINDING + 'cwd = ""', 3, "binding.a.cwd", "must name a folder", None, BINDING + 'cwd = "."'),
+    (BINDING + "env = { A = 1 }", 3, "binding.a.env.A", "text in quotes, not 1", None, BINDING + 'env = { A = "1" }'),
+    (BINDING + 'env = { "A-B" = "1" }', 3, "binding.a.env.A-B", "no name for an environment variable", None, BINDING + 'env = { A_B = "1" }'),
+    (BINDING + '[binding.a.env]\nX = ""\n"A.B" = ""', 5, 'binding.a.env."A.B"', "no name for an", None, BINDING + '[binding.a.env]\nX = ""'),
+    (BINDING + 'env = { TENURE_HOME = "/x" }', 3, "binding.a.env.TENURE_HOME", "set by tenure itself", None, BINDING + 'env = { HOME = "/x" }'),
+    (BINDING + 'env = { A = "\\u0000" }', 3, "binding.a.env.A", "NUL byte", None, BINDING + 'env = { A = "" }'),
+    # kinds of tables
+    ("settings = 3", 1, "settings", "must be a table, not 3", None, "[settings]"),
+    ('[[binding]]\ncommand = ["x"]', 1, "binding", "must be a table, not a list", "[binding.NAME]", BINDING),
+    ('[binding]\ncommand = ["x"]', 2, "binding.command", "must be a table", "[binding.NAME]", BINDING),
+    (BINDING + 'retry = "5m"', 3, "binding.a.retry", "must be a table", None, BINDING + "retry = {}"),
+    (BINDING + "timeout = 2020-01-01", 3, "binding.a.timeout", "not a date or time", None, BINDING),
+    # no TOML
+    ("[settings\nslots = 1", 1, None, "not TOML", None, "[settings]\nslots = 1"),
+    ("settings = [1", 1, None, "not TOML", None, ""),
+    ('# x\n[binding.a]\ncommand = ["x\n"]', 3, None, "not TOML", None, BINDING),
+    ("[settings]\nslots = " + "9" * 5000, 2, None, "too many digits", None, "[settings]\nslots = 9"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "message", "hint", "control"), MISTAKES, ids=[row[3] for row in MISTAKES]
+)
+def test_a_mistake_gets_one_line_and_the_file_without_it_loads(
+    text: str, line: int, key: str | None, message: str, hint: str | None, control: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    error = caught.value
+
+    assert (error.line, error.key) == (line, key)
+    assert str(error).startswith(f"tenure.toml:{line}: ")
+    assert len(str(error)) < 200
+    assert "\n" not in str(error)
+    assert message in str(error)
+    assert hint is None or hint in str(error.hint)
+    read(control)
