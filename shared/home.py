@@ -209,6 +209,7 @@ def _write_marker(home: Home) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_DSYNC | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(home.marker, flags, 0o600)
     try:
+        os.fchmod(descriptor, 0o600)
         os.write(descriptor, _marker_text().encode())
     finally:
         os.close(descriptor)
