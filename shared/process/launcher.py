@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from shared import boundary
 from shared.boundary import Boundary, Side
@@ -75,6 +75,7 @@ class LaunchSpec:
     grace_s: float
 
 
+@runtime_checkable
 class HeldLaunch(Protocol):
     """A shim that holds the attempt's lock and waits at its gate."""
 
