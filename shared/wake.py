@@ -49,6 +49,12 @@ class Bell:
         with contextlib.suppress(BlockingIOError, OSError):
             self._inner.send(b"1")
 
+    def also_as(self, name: str) -> None:
+        """Answer to another name too, taking it from whoever had it (a leader answers to `COORDINATOR`)."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{name}.bell", dir_fd=self._folder)
+        os.symlink(self._file, f"{name}.bell", dir_fd=self._folder)
+
     def close(self) -> None:
         """Stop listening and remove the socket file, unless another process has bound it since."""
         with contextlib.suppress(FileNotFoundError):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shared.ids import Incarnation, WorkId
+from shared.model.settings import scope_chain
 from shared.model.work import Reason
 
 POOL_JOBS = "jobs"
@@ -81,12 +82,6 @@ class Choice:
 
     starts: tuple[Start, ...]
     waits: tuple[Wait, ...]
-
-
-def scope_chain(scope: str) -> tuple[str, ...]:
-    """The scope and its ancestors, outermost first: `a/b` gives (`a`, `a/b`)."""
-    parts = scope.split("/")
-    return tuple("/".join(parts[: end + 1]) for end in range(len(parts)))
 
 
 def choose_starts(ready: Sequence[ReadyWork], usage: Usage, limits: Limits, workers: Sequence[WorkerSlots]) -> Choice:

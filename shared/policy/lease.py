@@ -34,7 +34,7 @@ def beat_due_us(lease_us: int) -> int:
     return lease_us // 6
 
 
-def is_adoptable(attempt: Attempt | None, epoch_lost: int, work_open: bool) -> bool:
+def is_adoptable(attempt: Attempt | None, epoch_lost: int, *, work_open: bool) -> bool:
     """Whether an attempt whose lease was lost still belongs to recovery, so that its process must be left alone.
 
     True: still unfinished, its Work open, at the lost epoch or a newer one. A host that lost a lease stops the process only

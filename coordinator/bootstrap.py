@@ -1,0 +1,84 @@
+"""Builds the coordinator process: the only place of this room that names concrete parts."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from pathlib import Path
+
+from shared.store.sqlite.store import open_store
+
+from coordinator.coordinator import Coordinator
+from coordinator.leadership import Candidate, Leadership
+from shared import boundary
+from shared.child import ChildOptions, listen
+from shared.clock import SystemClock
+from shared.errors import StoreBusyError
+from shared.home import Home, check_home, find_home
+from shared.ids import Incarnation
+from shared.logs import set_up_terminal
+from shared.model.evidence import LockState
+from shared.model.instant import US_PER_MS
+from shared.process.filelock import IncarnationLock, probe
+from shared.process.watcher import Watcher
+from shared.wake import COORDINATOR, Bell, Ringer
+
+log = logging.getLogger(__name__)
+
+BUSY_PAUSE_US = 50 * US_PER_MS
+
+
+def main(options: ChildOptions) -> None:
+    """Coordinate until asked to stop. Blocks; returns after a graceful end.
+
+    Raises:
+        StoreUnavailableError: the store cannot be used.
+    """
+    home = Home(Path(options.home))
+    boundary.arm(home.path)
+    clock = SystemClock()
+    ringer = Ringer(home.run)
+    store = open_store(home.path, clock, ring=ringer, check=True)
+    name = store.write(lambda tx: tx.next_incarnation(COORDINATOR))
+    lock = IncarnationLock.take(home.run / f"{name}.lock")
+    bell = Bell(home.run, name)
+    watcher = Watcher(lambda _key: bell.ring())
+
+    def probe_lock(owner: str, device: int, inode: int) -> LockState:
+        return probe(home.run / f"{owner}.lock", device, inode)
+
+    candidate = Candidate(Incarnation(name), os.getpid(), lock.device, lock.inode)
+    leadership = Leadership(store, clock, candidate, probe_lock, lambda: bell.also_as(COORDINATOR))
+    coordinator = Coordinator(store, clock, leadership, probe_lock, watcher)
+    options.stop.on_ask(bell.ring)
+    log.info("coordinator.started", extra={"coordinator": name, "pid": os.getpid()})
+    try:
+        while not options.stop.asked:
+            try:
+                due = coordinator.step()
+            except StoreBusyError as error:
+                log.warning("store.busy", extra={"why": str(error)})
+                due = clock.now().mono_us + BUSY_PAUSE_US
+            clock.wait(due, bell)
+        coordinator.leave()
+        log.info("coordinator.left", extra={"coordinator": name})
+    finally:
+        watcher.close()
+        bell.close()
+        store.close()
+        lock.release()
+
+
+def command(argv: list[str], *, home: str | None) -> int:
+    """`tenure coordinator`: one coordinator alone, logging to standard error; for a service manager."""
+    parser = argparse.ArgumentParser(prog="tenure coordinator", description="Run one coordinator, in the foreground.")
+    parser.add_argument("--log-json", action="store_true", help="log JSON lines")
+    arguments = parser.parse_args(argv)
+    path = find_home(home, os.environ, Path.cwd())
+    check_home(path)
+    set_up_terminal(logging.INFO, json=arguments.log_json)
+    options = ChildOptions(home=str(path), name=COORDINATOR)
+    listen(options)
+    main(options)
+    return 0

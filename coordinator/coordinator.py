@@ -1,0 +1,163 @@
+"""The coordinator: decides what starts and who takes over what. `step()` is a plain call; nothing in it sleeps.
+
+Pass order, also at start-up, before the first timed wait: leases of dead workers and other boots → claims not accepted in time →
+recovery claims → backoffs that are over → start pass → record. Rule: design §3, §5; requirements K04, K05, R15.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from coordinator.leadership import Leadership
+from coordinator.notes import Notes
+from coordinator.recovery import Recovery
+from coordinator.starts import Starts
+from shared.clock import Clock
+from shared.errors import LeadershipLostError
+from shared.ids import Incarnation
+from shared.model.evidence import LockState, ProcessIdentity
+from shared.model.host import PassRecord, Worker
+from shared.model.instant import US_PER_MS, US_PER_S, Instant
+from shared.model.settings import DEFAULT, Config
+from shared.store.contract import ConfigGeneration, Store
+
+log = logging.getLogger(__name__)
+
+POLL_US = US_PER_S
+REPASS_US = 60 * US_PER_S
+"""A pass is made at least this often, even when nothing seems to have changed."""
+
+
+class DeathWatcher(Protocol):
+    """Wakes the coordinator when a worker's process ends."""
+
+    def watch(self, key: str, identity: ProcessIdentity) -> bool: ...
+    def unwatch(self, key: str) -> None: ...
+
+
+class Coordinator:
+    """One coordinator incarnation: leads or stands by."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        leadership: Leadership,
+        probe: Callable[[str, int, int], LockState],
+        watcher: DeathWatcher,
+    ) -> None:
+        """Take the doors.
+
+        Args:
+            probe: Probes an incarnation's lock file by (incarnation, device, inode).
+        """
+        self._store = store
+        self._clock = clock
+        self._leadership = leadership
+        self._probe = probe
+        self._watcher = watcher
+        self._watched: set[Incarnation] = set()
+        self._notes = Notes(store, clock, leadership)
+        self._config: tuple[ConfigGeneration | None, Config] = (None, DEFAULT)
+        self._due_us = clock.now().mono_us
+        self._first = True
+
+    @property
+    def leads(self) -> bool:
+        """True while it believes that it leads; every transaction checks that anew."""
+        return self._leadership.generation is not None
+
+    def step(self) -> int:
+        """Do what is due; returns the monotonic microsecond of the next step at the latest.
+
+        Raises:
+            StoreBusyError: nothing was written; step again. StoreUnavailableError: exit.
+        """
+        self._store.check_file()
+        if not self.leads:
+            if not self._leadership.seek():
+                return self._clock.now().mono_us + POLL_US
+            self._first = True
+        try:
+            return self._lead()
+        except LeadershipLostError as error:
+            self._leadership.lost(error)
+            return self._clock.now().mono_us + POLL_US
+
+    def leave(self) -> None:
+        """End gracefully: write what is unwritten, give leadership back."""
+        if self.leads:
+            try:
+                self._notes.flush()
+            except LeadershipLostError as error:
+                self._leadership.lost(error)
+        self._leadership.resign()
+
+    def _lead(self) -> int:
+        now = self._clock.now()
+        changed = self._store.changed()
+        if self._first or changed or now.mono_us >= self._due_us:
+            trigger = "startup" if self._first else "wake" if changed else "deadline"
+            more = self._pass(now, trigger)
+            self._first = False
+            if more:
+                return self._clock.now().mono_us
+        self._notes.flush_if_due()
+        now = self._clock.now()
+        self._leadership.renew_if_due(now)
+        self._store.checkpoint()
+        return self._next_due(now)
+
+    def _next_due(self, now: Instant) -> int:
+        due = self._store.read(lambda tx: tx.next_due_mono_us())
+        self._due_us = now.mono_us + REPASS_US if due is None else min(due, now.mono_us + REPASS_US)
+        dues = [self._due_us, self._leadership.renewal_due_us, now.mono_us + POLL_US]
+        if self._notes.due_us is not None:
+            dues.append(self._notes.due_us)
+        return max(min(dues), now.mono_us + US_PER_MS)
+
+    def _pass(self, started: Instant, trigger: str) -> bool:
+        """One pass. True when a bound cut it short, so that the next step must follow at once."""
+        config, workers = self._read_world()
+        held = self._probe_workers(workers)
+        recovery = Recovery(self._store, self._leadership, config[1].settings.lease_us)
+        recovered = recovery.run(workers, held, first=self._first)
+        if recovered.buried:
+            workers = self._store.read(lambda tx: tx.workers())
+        starts = Starts(self._store, self._leadership, self._notes, config[0], config[1])
+        started_works = starts.run(workers, held)
+        record = PassRecord(
+            generation=self._leadership.generation or 0,
+            trigger=trigger,
+            due_at_us=started.wall_us + min(0, self._due_us - started.mono_us),
+            started_at_us=started.wall_us,
+            duration_us=self._clock.now().mono_us - started.mono_us,
+            claimed=started_works.claimed,
+            recovered=recovered.claimed,
+            revoked=recovered.revoked,
+            waiting_jobs=started_works.waiting.get("jobs", 0),
+            waiting_agents=started_works.waiting.get("agents", 0),
+            error=None,
+        )
+        self._notes.add((), record)
+        return started_works.more or recovered.more
+
+    def _read_world(self) -> tuple[tuple[ConfigGeneration | None, Config], list[Worker]]:
+        generation, workers = self._store.read(lambda tx: (tx.config(), tx.workers()))
+        known = self._config[0]
+        if generation is not None and (known is None or known.number != generation.number):
+            self._config = (generation, Config.from_json(generation.body))
+        return self._config, workers
+
+    def _probe_workers(self, workers: list[Worker]) -> dict[Incarnation, LockState]:
+        """Probe each worker's lock, and have its process watched so that its death wakes this one."""
+        names = {worker.id for worker in workers}
+        for gone in self._watched - names:
+            self._watcher.unwatch(gone)
+        self._watched &= names
+        for worker in workers:
+            if worker.id not in self._watched and self._watcher.watch(worker.id, worker.identity):
+                self._watched.add(worker.id)
+        return {worker.id: self._probe(worker.id, worker.lock_device, worker.lock_inode) for worker in workers}

@@ -1,0 +1,121 @@
+"""Leadership: who coordinates. The generation alone is authority; the lock file only makes a death visible at once.
+
+Rule: design §5; requirement L01.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shared.clock import Clock
+from shared.errors import LeadershipLostError
+from shared.ids import Incarnation
+from shared.model.evidence import LockState
+from shared.model.host import Leader
+from shared.model.instant import US_PER_S, Instant
+from shared.store.contract import Store, Tx
+
+log = logging.getLogger(__name__)
+
+LEADER_LEASE_US = 15 * US_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A coordinator incarnation that may lead; its lock file is held before it asks."""
+
+    id: Incarnation
+    pid: int
+    lock_device: int
+    lock_inode: int
+
+
+class Leadership:
+    """Takes, renews, checks and gives up the leader row for one candidate."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        candidate: Candidate,
+        probe: Callable[[str, int, int], LockState],
+        on_lead: Callable[[], None],
+    ) -> None:
+        """Take the doors.
+
+        Args:
+            probe: Probes an incarnation's lock file by (incarnation, device, inode).
+            on_lead: Called each time leadership was taken.
+        """
+        self._store = store
+        self._clock = clock
+        self._candidate = candidate
+        self._probe = probe
+        self._on_lead = on_lead
+        self._announced: int | None = None
+        self.generation: int | None = None
+        self.renewal_due_us = 0
+
+    def seek(self) -> bool:
+        """Lead if nobody else does: a row that is not live, or whose own lock file is proven free. True: leading now.
+
+        Commits: one transaction, when there is a chance.
+        """
+        row = self._store.read(lambda tx: tx.leader())
+        proven_dead = None
+        if row is not None and self._is_live(row, self._clock.now()):
+            if self._probe(row.owner, row.lock_device, row.lock_inode) is not LockState.FREE:
+                self._stand_by(row)
+                return False
+            proven_dead = row.generation
+        me = self._candidate
+        leader = self._store.write(
+            lambda tx: tx.take_leadership(
+                me.id,
+                pid=me.pid,
+                lock_device=me.lock_device,
+                lock_inode=me.lock_inode,
+                duration_us=LEADER_LEASE_US,
+                proven_dead=proven_dead,
+            )
+        )
+        if leader is None:
+            return False
+        self.generation = leader.generation
+        self.renewal_due_us = self._clock.now().mono_us + LEADER_LEASE_US // 3
+        self._on_lead()
+        log.info("leader.taken", extra={"coordinator": me.id, "generation": leader.generation})
+        return True
+
+    def assert_in(self, tx: Tx) -> None:
+        """First call of every transaction of a leader. Raises LeadershipLostError."""
+        if self.generation is None:
+            raise LeadershipLostError(0, None)
+        tx.lead(self._candidate.id, self.generation, duration_us=LEADER_LEASE_US, renew_after_us=LEADER_LEASE_US // 3)
+
+    def renew_if_due(self, now: Instant) -> None:
+        """Renew in a transaction of its own when a third of the lease has passed. Raises LeadershipLostError."""
+        if now.mono_us >= self.renewal_due_us:
+            self._store.write(self.assert_in)
+            self.renewal_due_us = now.mono_us + LEADER_LEASE_US // 3
+
+    def lost(self, error: LeadershipLostError) -> None:
+        """Stop writing and stand by; workers' leases are untouched."""
+        log.warning("leader.lost", extra={"coordinator": self._candidate.id, "why": str(error)})
+        self.generation = None
+
+    def resign(self) -> None:
+        """Give the row back at a graceful end."""
+        generation, self.generation = self.generation, None
+        if generation is not None:
+            self._store.write(lambda tx: tx.resign(self._candidate.id, generation))
+
+    def _is_live(self, row: Leader, now: Instant) -> bool:
+        return row.boot_id == now.boot_id and row.expires_mono_us > now.mono_us
+
+    def _stand_by(self, row: Leader) -> None:
+        if self._announced != row.generation:
+            self._announced = row.generation
+            log.info("leader.standby", extra={"leader": row.owner, "pid": row.pid, "generation": row.generation})

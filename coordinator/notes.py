@@ -1,0 +1,74 @@
+"""What a pass leaves behind for people: its record, and why ready Works wait.
+
+Both ride on the next commit the coordinator makes anyway, and are written on their own at the latest one poll later, so that
+they cost a busy system nothing and an idle one almost nothing. Rule: requirements C04, K05; design §13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.leadership import Leadership
+from shared.clock import Clock
+from shared.ids import WorkId
+from shared.model.host import PassRecord
+from shared.model.instant import US_PER_S
+from shared.policy.capacity import Wait
+from shared.store.contract import Store, Tx
+
+DELAY_US = US_PER_S
+PASSES_MAX = 256
+
+
+class Notes:
+    """Notes not yet written."""
+
+    def __init__(self, store: Store, clock: Clock, leadership: Leadership) -> None:
+        self._store = store
+        self._clock = clock
+        self._leadership = leadership
+        self._waits: dict[WorkId, Wait] = {}
+        self._passes: list[PassRecord] = []
+        self._due_us: int | None = None
+
+    def add(self, waits: Sequence[Wait], record: PassRecord | None = None) -> None:
+        """Keep notes for the next commit."""
+        self._waits.update((wait.work_id, wait) for wait in waits)
+        if record is not None:
+            self._passes.append(record)
+        if self._due_us is None and (self._waits or self._passes):
+            self._due_us = self._clock.now().mono_us + DELAY_US
+
+    @property
+    def due_us(self) -> int | None:
+        """Monotonic instant at which they are written on their own; None when there are none."""
+        return self._due_us
+
+    def write_into(self, tx: Tx) -> None:
+        """Write them into a transaction in which leadership was asserted; call `written` once it is committed."""
+        if self._waits:
+            tx.hold_back(list(self._waits.values()))
+        for record in self._passes:
+            tx.record_pass(record)
+
+    def written(self) -> None:
+        """Forget what was just committed."""
+        self._waits.clear()
+        self._passes.clear()
+        self._due_us = None
+
+    def flush_if_due(self) -> None:
+        """Write them alone when they waited long enough. Raises LeadershipLostError."""
+        if self._due_us is not None and (self._clock.now().mono_us >= self._due_us or len(self._passes) >= PASSES_MAX):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write them alone. Raises LeadershipLostError."""
+
+        def write(tx: Tx) -> None:
+            self._leadership.assert_in(tx)
+            self.write_into(tx)
+
+        if self._due_us is not None:
+            self._store.write(write)
+            self.written()

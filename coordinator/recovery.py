@@ -1,0 +1,96 @@
+"""The recovery part of a pass: revoke what has no holder any more, and hand unfinished attempts to workers.
+
+A worker's death is believed only on its own lock; without that proof its leases lapse by themselves. Nothing here touches a
+process: the new holder reads the evidence and decides. Rule: design §5, §7; requirements R02, R15.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from coordinator.leadership import Leadership
+from shared.ids import Incarnation
+from shared.model.evidence import LockState
+from shared.model.host import Worker
+from shared.policy.lease import accept_timeout_us
+from shared.policy.workers import choose_recoverer, is_responsive
+from shared.store.contract import ReadTx, Recoverable, Store, Tx
+
+log = logging.getLogger(__name__)
+
+BOUND = 64
+NOT_ACCEPTED = "not_accepted"
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What one run did. `more`: its bound cut it short."""
+
+    buried: int
+    revoked: int
+    claimed: int
+    more: bool
+
+
+class Recovery:
+    """One pass's recovery."""
+
+    def __init__(self, store: Store, leadership: Leadership, lease_us: int) -> None:
+        self._store = store
+        self._leadership = leadership
+        self._lease_us = lease_us
+
+    def run(self, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState], *, first: bool) -> Recovered:
+        """Revoke, then claim recoveries; one transaction, and none when there is nothing to do.
+
+        Args:
+            workers: Those not known to be gone.
+            locks: What probing each one's lock proved.
+            first: First pass of this leader: leases of other boots are looked for too.
+        """
+        dead = [worker for worker in workers if locks[worker.id] is LockState.FREE]
+        live = [worker for worker in workers if locks[worker.id] is not LockState.FREE]
+        if not (first or dead) and not self._store.read(self._has_work):
+            return Recovered(0, 0, 0, more=False)
+        return self._store.write(lambda tx: self._recover(tx, dead, live, locks, first=first))
+
+    def _has_work(self, tx: ReadTx) -> bool:
+        return bool(
+            tx.recoverable(after=None, limit=1) or tx.backoff_due(limit=1) or any(w.overdue for w in tx.workers())
+        )
+
+    def _recover(
+        self,
+        tx: Tx,
+        dead: Sequence[Worker],
+        live: Sequence[Worker],
+        locks: Mapping[Incarnation, LockState],
+        *,
+        first: bool,
+    ) -> Recovered:
+        self._leadership.assert_in(tx)
+        revoked = tx.revoke_foreign_boots() if first else 0
+        for worker in dead:
+            revoked += tx.retire_worker(worker.id, reason="worker died")
+            log.warning("worker.died", extra={"worker": worker.id, "pid": worker.identity.pid})
+        revoked += len(tx.revoke_unaccepted(accept_timeout_us=accept_timeout_us(self._lease_us)))
+        for work_id in tx.backoff_due(limit=BOUND):
+            tx.fire_backoff(work_id)
+        held = {worker for worker, state in locks.items() if state is LockState.HELD}
+        responsive = [w for w in live if is_responsive(w, tx.now, lease_us=self._lease_us, held_locks=held)]
+        load = {worker.id: worker.in_use for worker in responsive}
+        lapsed = tx.recoverable(after=None, limit=BOUND)
+        claimed = sum(self._claim(tx, item, responsive, load) for item in lapsed)
+        return Recovered(len(dead), revoked, claimed, more=len(lapsed) == BOUND and claimed > 0)
+
+    def _claim(self, tx: Tx, item: Recoverable, responsive: Sequence[Worker], load: dict[Incarnation, int]) -> bool:
+        avoid = item.last_owner if item.revoked == NOT_ACCEPTED else None
+        worker = choose_recoverer(responsive, item.attempt.pin, load, avoid=avoid)
+        if worker is None:
+            return False
+        epoch = tx.claim_recovery(
+            item.attempt.id, epoch_seen=item.attempt.epoch, worker=worker, lease_us=self._lease_us
+        )
+        return epoch is not None

@@ -1,0 +1,199 @@
+"""The start pass: which ready Work starts now, and what holds each other one back.
+
+Read, decide, write: a snapshot is read, `policy.capacity` chooses, and each claim rechecks inside its own transaction what it
+was decided on. Rule: design §5 ("Start pass"); requirements E02, E03, C01–C04.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import PurePath
+
+from coordinator.leadership import Leadership
+from coordinator.notes import Notes
+from shared.ids import Incarnation, WorkId
+from shared.model.attempt import Snapshot
+from shared.model.evidence import LockState
+from shared.model.host import Worker
+from shared.model.settings import Config
+from shared.model.work import Reason, Work
+from shared.policy.binding import resolve
+from shared.policy.capacity import (
+    POOL_AGENTS,
+    POOL_JOBS,
+    Limits,
+    ReadyWork,
+    Start,
+    Usage,
+    Wait,
+    choose_starts,
+    refusal_in,
+)
+from shared.policy.workers import eligible
+from shared.store.contract import Claimed, ClaimRequest, ConfigGeneration, ReadTx, Store, Tx
+
+WINDOW_MAX = 64
+WINDOW_MIN = 8
+WINDOWS_MAX = 4
+CLAIMS_PER_COMMIT = 8
+INPUTS_MAX = 64
+
+
+@dataclass(slots=True)
+class Started:
+    """What one start pass did.
+
+    Attributes:
+        waiting: Ready Works held back by their pool's limit, among those looked at.
+        more: A bound cut it short.
+    """
+
+    claimed: int = 0
+    waiting: dict[str, int] = field(default_factory=dict)
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Ready Works as read, with what each would pin (None: its binding is gone)."""
+
+    works: tuple[Work, ...]
+    ready: tuple[ReadyWork, ...]
+    snapshots: Mapping[WorkId, Snapshot | None]
+    usage: Usage
+
+
+class Starts:
+    """One start pass under one configuration."""
+
+    def __init__(
+        self,
+        store: Store,
+        leadership: Leadership,
+        notes: Notes,
+        generation: ConfigGeneration | None,
+        config: Config,
+    ) -> None:
+        self._store = store
+        self._leadership = leadership
+        self._notes = notes
+        self._generation = generation
+        self._config = config
+        self._limits = Limits(
+            pools={POOL_JOBS: config.settings.job_concurrency, POOL_AGENTS: config.settings.concurrency},
+            scopes={scope.name: scope.concurrency for scope in config.scopes if scope.concurrency},
+        )
+
+    def run(self, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState]) -> Started:
+        """Start what may start; each pool on its own, so that a full one never blocks another."""
+        done = Started()
+        for pool in (POOL_JOBS, POOL_AGENTS):
+            self._run_pool(pool, workers, locks, done)
+        return done
+
+    def _run_pool(
+        self, pool: str, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState], done: Started
+    ) -> None:
+        held = {worker for worker, state in locks.items() if state is LockState.HELD}
+        now = self._store.read(lambda tx: tx.now)
+        slots = list(eligible(workers, now, lease_us=self._config.settings.lease_us, held_locks=held))
+        window = self._window(pool)
+        after: tuple[int, int] | None = None
+        full_scopes: set[str] = set()
+        for _ in range(WINDOWS_MAX):
+            found = self._store.read(
+                partial(self._candidates, pool=pool, after=after, window=window, skip=sorted(full_scopes))
+            )
+            if not found.ready:
+                return
+            choice = choose_starts(found.ready, found.usage, self._limits, slots)
+            claimed, raced = self._write(choice.starts, choice.waits, found)
+            done.claimed += claimed
+            done.more = done.more or raced
+            done.waiting[pool] = done.waiting.get(pool, 0) + sum(wait.limit == pool for wait in choice.waits)
+            full_scopes |= {wait.limit for wait in choice.waits if wait.reason is Reason.CAPACITY_SCOPE and wait.limit}
+            if any(wait.limit == pool or wait.reason is Reason.NO_WORKER for wait in choice.waits):
+                return
+            if len(found.works) < window:
+                return
+            last = found.works[-1]
+            after = (last.priority, last.ready_seq)
+            taken = [start.worker for start in choice.starts]
+            slots = [replace(slot, free=slot.free - taken.count(slot.id)) for slot in slots]
+        done.more = True
+
+    def _window(self, pool: str) -> int:
+        """How many ready Works to look at: what the pool has room for, so that a long queue costs no more than a short one."""
+        limit = self._limits.pools[pool]
+        if limit == 0:
+            return WINDOW_MAX
+        usage = self._store.read(lambda tx: tx.usage())
+        used = sum(count for (name, _), count in usage.counts.items() if name == pool)
+        return max(WINDOW_MIN, min(WINDOW_MAX, limit - used))
+
+    def _candidates(
+        self, tx: ReadTx, *, pool: str, after: tuple[int, int] | None, window: int, skip: Sequence[str]
+    ) -> Candidates:
+        works = tx.ready(pool, after=after, limit=window, skip_scopes=skip)
+        snapshots = {work.id: self._resolve(tx, work) for work in works}
+        return Candidates(
+            tuple(works),
+            tuple(_ready(tx, work, snapshots[work.id]) for work in works),
+            snapshots,
+            tx.usage() if works else Usage({}),
+        )
+
+    def _resolve(self, tx: ReadTx, work: Work) -> Snapshot | None:
+        generation = self._generation
+        return resolve(
+            work,
+            self._config,
+            generation=None if generation is None else generation.number,
+            folder="/" if generation is None else str(PurePath(generation.source_path).parent),
+            inputs=tuple(tx.pending_inputs(work.id, limit=INPUTS_MAX)),
+        )
+
+    def _write(self, starts: Sequence[Start], waits: Sequence[Wait], found: Candidates) -> tuple[int, bool]:
+        """Claim in small batches, so that the first starts do not wait for the last; returns (claims made, some raced)."""
+        claimed, raced = 0, False
+        ready = {work.id: work for work in found.ready}
+        for at in range(0, len(starts), CLAIMS_PER_COMMIT):
+            batch = starts[at : at + CLAIMS_PER_COMMIT]
+            made = self._store.write(partial(self._claim, batch=batch, ready=ready, found=found))
+            self._notes.written()
+            claimed += made
+            raced = raced or made < len(batch)
+        self._notes.add([wait for wait in waits if not _is_noted(wait, found.works)])
+        return claimed, raced
+
+    def _claim(self, tx: Tx, *, batch: Sequence[Start], ready: Mapping[WorkId, ReadyWork], found: Candidates) -> int:
+        self._leadership.assert_in(tx)
+        self._notes.write_into(tx)
+        made = 0
+        for start in batch:
+            snapshot, work = found.snapshots[start.work_id], ready[start.work_id]
+            if snapshot is None:
+                continue
+            request = ClaimRequest(
+                work_id=start.work_id,
+                revision=start.revision,
+                worker=start.worker,
+                snapshot=snapshot,
+                lease_us=self._config.settings.lease_us,
+                refusal=partial(refusal_in, work, limits=self._limits),
+            )
+            made += isinstance(tx.claim(request), Claimed)
+        return made
+
+
+def _ready(tx: ReadTx, work: Work, snapshot: Snapshot | None) -> ReadyWork:
+    executor = "" if snapshot is None else snapshot.executor
+    pool = work.pool if snapshot is None else snapshot.pool
+    unexcluded = work.attempts_used > 0 and tx.unexcluded(work.id) is not None
+    return ReadyWork(work.id, work.revision, work.scope, pool, executor, unexcluded, snapshot is not None)
+
+
+def _is_noted(wait: Wait, works: Sequence[Work]) -> bool:
+    return any(work.id == wait.work_id and work.reason is wait.reason for work in works)

@@ -1,0 +1,172 @@
+"""Builds a worker process: the only place of this room that names concrete parts."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import queue
+import sys
+from collections.abc import Hashable
+from pathlib import Path
+
+from shared.store.sqlite.store import open_store
+
+from shared import boundary
+from shared.child import ChildOptions, listen
+from shared.clock import Clock, SystemClock
+from shared.errors import StoreBusyError, UsageError
+from shared.home import Home, check_home, find_home
+from shared.ids import AttemptId, Incarnation, is_worker_name
+from shared.logs import set_up_terminal
+from shared.model.evidence import Evidence, Pin
+from shared.model.instant import US_PER_MS, US_PER_S
+from shared.model.settings import DEFAULT, Config
+from shared.model.stop import StopResult
+from shared.process.evidence import any_child_record, read_evidence
+from shared.process.filelock import IncarnationLock
+from shared.process.identity import identify, machine_id
+from shared.process.launcher import ZygoteLauncher
+from shared.process.limits import raise_file_limit
+from shared.process.stopper import stop
+from shared.process.watcher import Watcher
+from shared.store.contract import Registration, Store
+from shared.wake import Bell, Ringer
+from worker.batch import Batch
+from worker.environment import job_environment
+from worker.executors.contract import registry
+from worker.executors.shell import ShellExecutor
+from worker.pool import Completion, TaskPool
+from worker.ports import Ports
+from worker.worker import POLL_US, Worker
+
+log = logging.getLogger(__name__)
+
+BUSY_PAUSE_US = 50 * US_PER_MS
+LAUNCH_THREADS = 8
+STOP_THREADS = 4
+
+
+class LocalHost:
+    """This host's launches, below one home; see `worker.ports.HostView`."""
+
+    def __init__(self, attempts: Path) -> None:
+        self._attempts = attempts
+
+    def read_evidence(self, pin: Pin) -> Evidence:
+        """Everything readable about a pinned launch."""
+        return read_evidence(self._attempts, pin)
+
+    def child_record_seen(self, attempt_id: AttemptId) -> bool | None:
+        """Whether any launch of the attempt got as far as registering a child."""
+        return any_child_record(self._attempts, attempt_id)
+
+    def stop(self, attempt_id: AttemptId, pin: Pin | None, *, isolated: bool, grace_s: float) -> StopResult:
+        """Stop what is left of the attempt and look for the proof."""
+        return stop(self._attempts, attempt_id, pin, isolated, grace_s, ordered=True)
+
+
+def main(options: ChildOptions) -> None:
+    """Work until asked to stop. Blocks; returns after the drain.
+
+    Raises:
+        StoreUnavailableError: the store cannot be used. RefusedError: this worker was declared gone.
+    """
+    home = Home(Path(options.home))
+    boundary.arm(home.path)
+    raise_file_limit()
+    clock = SystemClock()
+    store = open_store(home.path, clock, ring=Ringer(home.run))
+    me = Incarnation(store.write(lambda tx: tx.next_incarnation(options.name)))
+    lock = IncarnationLock.take(home.run / f"{me}.lock")
+    bell = Bell(home.run, me)
+    completions: queue.SimpleQueue[Completion] = queue.SimpleQueue()
+
+    def completed(completion: Completion) -> None:
+        completions.put(completion)
+        bell.ring()
+
+    def gone(key: Hashable) -> None:
+        completed(Completion(key, None, None))
+
+    watcher = Watcher(gone)
+    launcher = ZygoteLauncher(home.attempts, home.path)
+    config = _config(store)
+    ports = Ports(
+        me=me,
+        store=store,
+        clock=clock,
+        launcher=launcher,
+        host=LocalHost(home.attempts),
+        watcher=watcher,
+        launches=TaskPool(LAUNCH_THREADS, "launch", completed),
+        stops=TaskPool(STOP_THREADS, "stop", completed),
+        executors=registry([ShellExecutor(job_environment(os.environ, prefix=Path(sys.prefix), home=home.path))]),
+        batch=Batch(store),
+    )
+    worker = Worker(ports, completions, lease_us=config.settings.lease_us)
+    registration = Registration(
+        id=me,
+        name=options.name,
+        identity=identify(os.getpid()),
+        machine_id=machine_id(),
+        lock_device=lock.device,
+        lock_inode=lock.inode,
+        slots=config.settings.slots,
+        executors=tuple(ports.executors),
+    )
+    store.write(lambda tx: tx.register_worker(registration))
+    options.stop.on_ask(bell.ring)
+    log.info("worker.started", extra={"worker": me, "pid": os.getpid()})
+    try:
+        _run(worker, clock, bell, options)
+    finally:
+        launcher.close()
+        watcher.close()
+        bell.close()
+        store.close()
+        lock.release()
+
+
+def _run(worker: Worker, clock: Clock, bell: Bell, options: ChildOptions) -> None:
+    """Step until asked to stop and drained, or the time for that is over; then release the rest."""
+    asked_us: int | None = None
+    while True:
+        now_us = clock.now().mono_us
+        due_us = now_us + POLL_US
+        if options.stop.drain_s is not None:
+            if asked_us is None:
+                asked_us = now_us
+                worker.drain()
+            due_us = asked_us + int(options.stop.drain_s * US_PER_S)
+            if worker.held == 0 or now_us >= due_us:
+                break
+        try:
+            due_us = min(due_us, worker.step())
+        except StoreBusyError as error:
+            log.warning("store.busy", extra={"why": str(error)})
+            due_us = min(due_us, now_us + BUSY_PAUSE_US)
+        clock.wait(due_us, bell)
+    worker.leave()
+
+
+def _config(store: Store) -> Config:
+    generation = store.read(lambda tx: tx.config())
+    return DEFAULT if generation is None else Config.from_json(generation.body)
+
+
+def command(argv: list[str], *, home: str | None) -> int:
+    """`tenure worker`: one worker alone, logging to standard error; for a service manager."""
+    parser = argparse.ArgumentParser(prog="tenure worker", description="Run one worker, in the foreground.")
+    parser.add_argument("--name", default="worker-1", help="its name; each worker of a home needs its own")
+    parser.add_argument("--log-json", action="store_true", help="log JSON lines")
+    arguments = parser.parse_args(argv)
+    if not is_worker_name(arguments.name):
+        raise UsageError(f'"{arguments.name}" is no name for a worker', hint="lower-case letters, digits and dashes")
+    path = find_home(home, os.environ, Path.cwd())
+    check_home(path)
+    set_up_terminal(logging.INFO, json=arguments.log_json)
+    options = ChildOptions(home=str(path), name=arguments.name)
+    listen(options)
+    main(options)
+    return 0

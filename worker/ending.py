@@ -1,0 +1,262 @@
+"""Watch what runs, examine what ended or was taken over, and write how it ended. Rule: design §7; requirements R02–R06, R11."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from shared.errors import RefusedError
+from shared.model.attempt import AttemptState, Ending, FailureClass
+from shared.model.evidence import Evidence
+from shared.policy.proof import proof_of
+from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide
+from shared.policy.settle import RELAUNCHES_MAX, ending_of_evidence, settle_run_once
+from shared.store.contract import ReadTx, Tx
+from worker.batch import Change
+from worker.holding import Holding, Phase
+from worker.pool import Completion
+from worker.ports import Ports, ended_at, lease_in_force
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a pool thread read about one attempt: evidence of its pin (None without a pin), and the search for child records
+    (only without a pin).
+    """
+
+    evidence: Evidence | None
+    child_record_seen: bool | None
+
+
+class Endings:
+    """Observes held attempts, decides from evidence, and settles."""
+
+    def __init__(self, ports: Ports, launch: Callable[[Holding], None]) -> None:
+        """Take the ports, and what starts a launch once a relaunch is written."""
+        self._ports = ports
+        self._launch = launch
+
+    def watch(self, holding: Holding) -> None:
+        """Wait for the end of the shim (or, for an orphan, of the child); gone already: examine at once."""
+        holding.phase = Phase.WATCHING
+        identity = None if holding.pin is None else holding.pin.shim
+        if identity is None or not self._ports.watcher.watch(holding.key, identity):
+            self.examine(holding)
+
+    def gone(self, holding: Holding | None) -> None:
+        """The watched process ended."""
+        if holding is not None and holding.phase is Phase.WATCHING:
+            self.examine(holding)
+
+    def examine(self, holding: Holding) -> None:
+        """Read the evidence on the pool."""
+        holding.phase = Phase.EXAMINING
+        host, pin, attempt_id = self._ports.host, holding.pin, holding.attempt_id
+
+        def read() -> Findings:
+            if pin is None:
+                return Findings(None, host.child_record_seen(attempt_id))
+            return Findings(host.read_evidence(pin), None)
+
+        self._ports.launches.submit(("examine", holding.key), read)
+
+    def examined(self, holding: Holding | None, completion: Completion) -> None:
+        """Evidence was read: decide, and queue what follows."""
+        if completion.error is not None:
+            raise completion.error
+        if holding is None or holding.phase is not Phase.EXAMINING or not isinstance(completion.result, Findings):
+            return
+        findings = completion.result
+        evidence = findings.evidence
+        if holding.orphan and evidence is not None and evidence.child_status is None:
+            evidence = replace(evidence, child_status=self._ports.watcher.exit_status(holding.key))
+        decision = decide(self._facts(holding, findings), evidence)
+        log.info(
+            "attempt.examined",
+            extra={
+                "attempt": holding.attempt_id,
+                "epoch": holding.key.epoch,
+                "verdict": decision.verdict,
+                "why": decision.why,
+            },
+        )
+        self._act(holding, decision, evidence)
+
+    def end(self, holding: Holding, ending: Ending) -> None:
+        """Queue the end of the attempt, and what it means for its Work, as one transition."""
+        holding.phase = Phase.ENDING
+        key, work_id = holding.key, holding.assignment.attempt.work_id
+
+        def apply(tx: Tx) -> None:
+            work = tx.work(work_id)
+            failures = 0 if work is None else work.admission_failures
+            tx.finish(key, ending, settle_run_once(ending, failures))
+
+        self._queue(holding, apply, lambda: self._ended(holding, ending), lambda tx: ended_at(tx, key))
+
+    def time_out(self, holding: Holding) -> None:
+        """Queue the end of an attempt that ran out of time; its stop is ordered, its slot held until that is proven."""
+        holding.shut_gate()
+        self._ports.watcher.unwatch(holding.key)
+        self.end(
+            holding, Ending(AttemptState.TIMED_OUT, None, FailureClass.TIMED_OUT, "out of time", None, "timed out")
+        )
+
+    def release(self, holding: Holding, reason: str) -> None:
+        """Queue giving the lease back, so that the same attempt is recovered at once; nothing is killed."""
+        holding.phase = Phase.ENDING
+        key = holding.key
+
+        def apply(tx: Tx) -> None:
+            tx.release(key, reason=reason)
+
+        self._queue(holding, apply, lambda: self._ports.drop(holding), lambda tx: not lease_in_force(tx, key))
+
+    def _facts(self, holding: Holding, findings: Findings) -> LaunchFacts:
+        attempt = holding.assignment.attempt
+        return LaunchFacts(
+            unfinished_in=attempt.recovered_from or attempt.state,
+            pin=holding.pin,
+            invoke=attempt.invoke,
+            isolated=attempt.isolated,
+            child_record_seen=findings.child_record_seen,
+            out_of_time=self._ports.clock.now().mono_us >= holding.deadline_mono_us,
+        )
+
+    def _act(self, holding: Holding, decision: Decision, evidence: Evidence | None) -> None:
+        match decision.verdict:
+            case Verdict.FINISHED if evidence is not None:
+                self.end(holding, ending_of_evidence(evidence, proof_of(evidence)))
+            case Verdict.ADOPT:
+                self._take_up(holding, decision)
+            case Verdict.ADOPT_ORPHAN if evidence is not None:
+                self._adopt_orphan(holding, decision, evidence)
+            case Verdict.RELAUNCH:
+                self._relaunch(holding, decision)
+            case Verdict.NOTHING_RAN:
+                self.time_out(holding)
+            case _:
+                self._ask_person(holding, decision, None if evidence is None else proof_of(evidence))
+
+    def _adopt_orphan(self, holding: Holding, decision: Decision, evidence: Evidence) -> None:
+        holding.orphan = True
+        if evidence.child is None or not self._ports.watcher.watch(holding.key, evidence.child):
+            self.examine(holding)
+            return
+        self._take_up(holding, decision)
+
+    def _take_up(self, holding: Holding, decision: Decision) -> None:
+        """Record a recovered attempt as adopted, then watch it; an attempt of ours that was running all along is watched."""
+        if not holding.recovering:
+            self._watch_taken_up(holding)
+            return
+        holding.phase = Phase.ENDING
+        key = holding.key
+
+        def apply(tx: Tx) -> None:
+            tx.adopt(key, why=decision.why)
+
+        def adopted() -> None:
+            holding.recovering = False
+            log.info("attempt.adopted", extra={"attempt": holding.attempt_id, "epoch": key.epoch, "why": decision.why})
+            self._watch_taken_up(holding)
+
+        def happened(tx: ReadTx) -> bool:
+            attempt = tx.attempt(key.attempt_id)
+            return attempt is not None and attempt.state is AttemptState.RUNNING and lease_in_force(tx, key)
+
+        self._queue(holding, apply, adopted, happened)
+
+    def _watch_taken_up(self, holding: Holding) -> None:
+        if holding.orphan:
+            holding.phase = Phase.WATCHING
+        else:
+            self.watch(holding)
+
+    def _relaunch(self, holding: Holding, decision: Decision) -> None:
+        """Nothing ran. A recovered attempt is launched again under this epoch; one of our own goes through recovery for that,
+        so that its new launch gets an epoch, and with it a directory, of its own.
+        """
+        if not holding.recovering:
+            self.release(holding, "nothing ran")
+            return
+        if holding.assignment.attempt.relaunches >= RELAUNCHES_MAX:
+            self.end(
+                holding,
+                Ending(
+                    AttemptState.FAILED,
+                    None,
+                    FailureClass.ADMISSION,
+                    "five launches came to nothing",
+                    None,
+                    "nothing ran",
+                ),
+            )
+            return
+        holding.phase = Phase.ENDING
+        key = holding.key
+
+        def apply(tx: Tx) -> None:
+            tx.relaunch(key, clear_pin=holding.pin is not None, why=decision.why)
+
+        def relaunched() -> None:
+            holding.pin = None
+            holding.recovering = False
+            self._launch(holding)
+
+        def happened(tx: ReadTx) -> bool:
+            attempt = tx.attempt(key.attempt_id)
+            return attempt is not None and attempt.state is AttemptState.LAUNCHING and lease_in_force(tx, key)
+
+        self._queue(holding, apply, relaunched, happened)
+
+    def _ask_person(self, holding: Holding, decision: Decision, proof: str | None) -> None:
+        holding.phase = Phase.ENDING
+        key = holding.key
+
+        def apply(tx: Tx) -> None:
+            tx.require_recovery(key, why=decision.why, proof=proof)
+
+        def told() -> None:
+            log.error(
+                "attempt.recovery_required",
+                extra={"attempt": holding.attempt_id, "epoch": key.epoch, "why": decision.why},
+            )
+            self._ports.drop(holding)
+
+        def happened(tx: ReadTx) -> bool:
+            attempt = tx.attempt(key.attempt_id)
+            return attempt is not None and attempt.state is AttemptState.RECOVERY_REQUIRED
+
+        self._queue(holding, apply, told, happened)
+
+    def _ended(self, holding: Holding, ending: Ending) -> None:
+        log.info(
+            "attempt.ended",
+            extra={
+                "state": ending.state,
+                "attempt": holding.attempt_id,
+                "epoch": holding.key.epoch,
+                "exit": ending.exit_status,
+                "proof": ending.proof,
+            },
+        )
+        self._ports.drop(holding)
+
+    def _queue(
+        self,
+        holding: Holding,
+        apply: Callable[[Tx], None],
+        done: Callable[[], None],
+        happened: Callable[[ReadTx], bool],
+    ) -> None:
+        def refused(error: RefusedError) -> None:
+            log.warning(
+                "lease.lost", extra={"attempt": holding.attempt_id, "epoch": holding.key.epoch, "why": str(error)}
+            )
+            self._ports.drop(holding)
+
+        self._ports.batch.add(Change(apply, done, refused, happened))

@@ -1,0 +1,1 @@
+"""Executors: what turns a pinned snapshot into something the shim can launch."""

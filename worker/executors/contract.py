@@ -1,0 +1,41 @@
+"""What an executor promises, and the registry that is validated when a worker starts. Rule: design §6, requirement E01."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from shared.errors import UnsupportedError
+from shared.model.settings import pool_of
+from shared.process.launcher import LaunchSpec
+from shared.store.contract import Assignment
+
+
+class Executor(Protocol):
+    """Prepares launches of one kind.
+
+    Attributes:
+        name: As configurations call it.
+        isolated: Everything it launches is held at the gate until its pin; only then may a lost launch be relaunched.
+    """
+
+    name: str
+    isolated: bool
+
+    def prepare(self, assignment: Assignment) -> LaunchSpec:
+        """The launch of this assignment; pure, called outside any transaction."""
+
+
+def registry(executors: Iterable[Executor]) -> Mapping[str, Executor]:
+    """Executors by name.
+
+    Raises:
+        UnsupportedError: a name is registered twice, or no pool is known for it.
+    """
+    known: dict[str, Executor] = {}
+    for executor in executors:
+        if executor.name in known:
+            raise UnsupportedError(f'executor "{executor.name}" is registered twice')
+        pool_of(executor.name)
+        known[executor.name] = executor
+    return known

@@ -1,0 +1,72 @@
+"""What a worker holds: one record per lease, in memory only. The store is the truth; this is what the worker must do for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.ids import AttemptId
+from shared.model.attempt import LeaseKey
+from shared.model.evidence import Pin
+from shared.model.instant import Instant
+from shared.process.launcher import HeldLaunch
+from shared.store.contract import Assignment
+
+
+class Phase(StrEnum):
+    """Where a holding stands; each is left by exactly one kind of completion or commit."""
+
+    ACCEPTING = "accepting"  # the accept is queued
+    LAUNCHING = "launching"  # a pool thread launches it, up to READY
+    PINNING = "pinning"  # READY; the pin is queued, the gate is shut
+    EXAMINING = "examining"  # a pool thread reads its evidence
+    WATCHING = "watching"  # its shim (or orphaned child) lives, and a pidfd says when that ends
+    ENDING = "ending"  # its end is queued
+
+
+@dataclass(slots=True)
+class Holding:
+    """One held lease.
+
+    Attributes:
+        recovering: It took over an earlier lease, and neither adopted nor relaunched yet.
+        launch: The held launch between READY and GO; closing it shuts the gate for good.
+        pin: The launch being watched.
+        orphan: The shim is dead; its child is watched.
+        deadline_mono_us: When the attempt runs out of time, on this boot's monotonic clock.
+    """
+
+    assignment: Assignment
+    phase: Phase
+    deadline_mono_us: int
+    recovering: bool
+    launch: HeldLaunch | None = None
+    pin: Pin | None = None
+    orphan: bool = False
+
+    @property
+    def key(self) -> LeaseKey:
+        """The lease."""
+        return self.assignment.key
+
+    @property
+    def attempt_id(self) -> AttemptId:
+        """The attempt held."""
+        return self.assignment.key.attempt_id
+
+    def shut_gate(self) -> None:
+        """Make sure that a launch still held never runs anything."""
+        if self.launch is not None:
+            self.launch.close()
+            self.launch = None
+
+
+def holding_of(assignment: Assignment, now: Instant) -> Holding:
+    """A new holding of an assignment, its deadline derived from what is left of the attempt's time."""
+    attempt = assignment.attempt
+    if attempt.budget_boot_id == now.boot_id:
+        since_us = attempt.budget_since_mono_us
+    else:
+        since_us = now.mono_us - max(0, now.wall_us - attempt.budget_since_at_us)
+    deadline_mono_us = since_us + attempt.budget_us
+    return Holding(assignment, Phase.ACCEPTING, deadline_mono_us, assignment.recovery, pin=attempt.pin)

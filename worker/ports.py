@@ -1,0 +1,97 @@
+"""Everything a worker's parts share: who it is, what it holds, and the doors to the outside, all given to it once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from shared.clock import Clock
+from shared.ids import AttemptId, Incarnation
+from shared.model.attempt import Exclusion, LeaseKey
+from shared.model.evidence import Evidence, Pin, ProcessIdentity
+from shared.model.stop import StopResult
+from shared.process.launcher import Launcher
+from shared.store.contract import ReadTx, Store
+from worker.batch import Batch
+from worker.executors.contract import Executor
+from worker.holding import Holding
+
+
+class Pool(Protocol):
+    """Runs slow tasks elsewhere; each comes back as a completion."""
+
+    def submit(self, key: Hashable, task: Callable[[], object]) -> None: ...
+
+
+class ExitWatcher(Protocol):
+    """Tells when a process is gone."""
+
+    def watch(self, key: Hashable, identity: ProcessIdentity) -> bool: ...
+    def unwatch(self, key: Hashable) -> None: ...
+    def exit_status(self, key: Hashable) -> int | None: ...
+
+
+class HostView(Protocol):
+    """What can be read of, and done to, launches on this host. Blocks; for pool threads only."""
+
+    def read_evidence(self, pin: Pin) -> Evidence: ...
+    def child_record_seen(self, attempt_id: AttemptId) -> bool | None: ...
+    def stop(self, attempt_id: AttemptId, pin: Pin | None, *, isolated: bool, grace_s: float) -> StopResult: ...
+
+
+@dataclass(slots=True)
+class Ports:
+    """One worker's collaborators.
+
+    Attributes:
+        launches: Pool for launching and reading evidence; `stops`: one of its own, as a stop may take its whole grace.
+        holdings: What it holds, by attempt.
+    """
+
+    me: Incarnation
+    store: Store
+    clock: Clock
+    launcher: Launcher
+    host: HostView
+    watcher: ExitWatcher
+    launches: Pool
+    stops: Pool
+    executors: Mapping[str, Executor]
+    batch: Batch
+    holdings: dict[AttemptId, Holding] = field(default_factory=dict)
+
+    def current(self, attempt_id: AttemptId, epoch: int) -> Holding | None:
+        """The holding of exactly this epoch; None when it was lost or replaced in the meantime."""
+        holding = self.holdings.get(attempt_id)
+        return holding if holding is not None and holding.key.epoch == epoch else None
+
+    def drop(self, holding: Holding) -> None:
+        """Stop supervising: shut a gate that is still shut, look away. Kills nothing. Rule: R08, R09."""
+        holding.shut_gate()
+        self.watcher.unwatch(holding.key)
+        if self.holdings.get(holding.attempt_id) is holding:
+            del self.holdings[holding.attempt_id]
+
+
+def lease_in_force(tx: ReadTx, key: LeaseKey) -> bool:
+    """True when exactly this lease is live (looked up after an unknown commit)."""
+    lease = tx.lease(key.attempt_id)
+    return (
+        lease is not None
+        and (lease.epoch, lease.owner, lease.boot_id) == (key.epoch, key.owner, tx.now.boot_id)
+        and lease.revoked_at_us is None
+        and lease.expires_mono_us > tx.now.mono_us
+    )
+
+
+def ended_at(tx: ReadTx, key: LeaseKey) -> bool:
+    """True when the attempt ended at exactly this epoch."""
+    attempt = tx.attempt(key.attempt_id)
+    return attempt is not None and attempt.epoch == key.epoch and attempt.ended_at_us is not None
+
+
+def exclusion_released(tx: ReadTx, attempt_id: AttemptId) -> bool:
+    """True when the attempt's stop has been confirmed."""
+    attempt = tx.attempt(attempt_id)
+    return attempt is not None and attempt.exclusion is Exclusion.RELEASED

@@ -1,0 +1,105 @@
+"""Carry out stop orders: each under its own lease, ended only by proof. Rule: design §7; requirements R10, R11, R13."""
+
+from __future__ import annotations
+
+import logging
+
+from shared.ids import AttemptId
+from shared.model.evidence import Pin
+from shared.model.host import StopOrder
+from shared.model.instant import US_PER_S
+from shared.model.stop import StopResult
+from shared.store.contract import ReadTx, Tx
+from worker.batch import Change
+from worker.pool import Completion
+from worker.ports import Ports, exclusion_released
+
+log = logging.getLogger(__name__)
+
+STOP_LEASE_US = 30 * US_PER_S
+RETRY_US = 5 * US_PER_S
+ORDERS_AT_ONCE = 4
+
+
+class Stops:
+    """Takes open orders and works on them, a few at a time."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._mine: dict[int, StopOrder] = {}
+
+    def take(self, tx: ReadTx) -> None:
+        """Queue taking orders that nobody works on."""
+        room = ORDERS_AT_ONCE - len(self._mine)
+        if room <= 0:
+            return
+        for order in tx.stop_orders(unassigned=True, limit=room):
+            if order.id not in self._mine:
+                self._mine[order.id] = order
+                self._ports.batch.add(self._taking(order))
+
+    def stopped(self, completion: Completion, order_id: int) -> None:
+        """One try is over: confirm on proof, else report what was found and give the order back."""
+        order = self._mine.pop(order_id)
+        if completion.error is not None:
+            raise completion.error
+        if isinstance(completion.result, StopResult):
+            self._ports.batch.add(self._reporting(order, completion.result))
+
+    def _taking(self, order: StopOrder) -> Change:
+        taken = False
+
+        def apply(tx: Tx) -> None:
+            nonlocal taken
+            taken = tx.take_stop_order(order.id, self._ports.me, lease_us=STOP_LEASE_US)
+
+        def done() -> None:
+            if taken:
+                self._work_on(order)
+            else:
+                self._mine.pop(order.id, None)
+
+        def happened(tx: ReadTx) -> bool:
+            return any(own.id == order.id for own in tx.stop_orders(owner=self._ports.me))
+
+        return Change(apply, done, lambda _: self._forget(order), happened)
+
+    def _work_on(self, order: StopOrder) -> None:
+        pin, isolated, grace_s = self._ports.store.read(lambda tx: _target(tx, order.attempt_id))
+        host, attempt_id = self._ports.host, order.attempt_id
+        self._ports.stops.submit(
+            ("stop", order.id), lambda: host.stop(attempt_id, pin, isolated=isolated, grace_s=grace_s)
+        )
+
+    def _reporting(self, order: StopOrder, result: StopResult) -> Change:
+        me, proof = self._ports.me, result.proof
+
+        def apply(tx: Tx) -> None:
+            if proof is None:
+                tx.report_unproven(order.id, me, result, retry_us=RETRY_US)
+            else:
+                tx.confirm_stopped(order.attempt_id, expected_epoch=order.epoch, proof=proof, by=me)
+
+        def done() -> None:
+            facts = {"attempt": order.attempt_id, "epoch": order.epoch}
+            if proof is None:
+                log.error(
+                    "stop.unproven", extra={**facts, "suspects": len(result.suspects), "tried": "; ".join(result.tried)}
+                )
+            else:
+                log.info("stop.confirmed", extra={**facts, "proof": proof})
+
+        def happened(tx: ReadTx) -> bool:
+            return proof is None or exclusion_released(tx, order.attempt_id)
+
+        return Change(apply, done, lambda _: None, happened)
+
+    def _forget(self, order: StopOrder) -> None:
+        self._mine.pop(order.id, None)
+
+
+def _target(tx: ReadTx, attempt_id: AttemptId) -> tuple[Pin | None, bool, float]:
+    attempt, snapshot = tx.attempt(attempt_id), tx.snapshot(attempt_id)
+    if attempt is None or snapshot is None:
+        raise LookupError(f"a stop order names {attempt_id}, which is not in the store")
+    return attempt.pin, snapshot.isolated, snapshot.grace_us / US_PER_S

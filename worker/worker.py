@@ -1,0 +1,198 @@
+"""The worker: holds leases, launches, observes, adopts, settles. `step()` is a plain call; nothing in it sleeps.
+
+Order within a step: renew → what ran out of time → accept new claims → completions (READY → pin → GO; ends; stops) → one commit
+for all of that → stop orders. Renewal never depends on launches, output or callbacks. Rule: design §3, §6.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Hashable
+
+from shared.errors import RefusedError
+from shared.model.attempt import LeaseKey
+from shared.model.instant import US_PER_MS, US_PER_S, Instant
+from shared.policy.lease import beat_due_us, renewal_due_us
+from shared.store.contract import Assignment, ReadTx, Tx
+from worker.batch import Change
+from worker.ending import Endings
+from worker.holding import Holding, Phase, holding_of
+from worker.launching import Launches
+from worker.pool import Completion
+from worker.ports import Ports, lease_in_force
+from worker.stopping import Stops
+
+log = logging.getLogger(__name__)
+
+POLL_US = US_PER_S
+ACCEPT_BATCH = 64
+TIMED_PHASES = (Phase.LAUNCHING, Phase.WATCHING)
+"""Phases in which running out of time ends an attempt at once; the others pass by themselves and lead to one of these."""
+
+
+class Worker:
+    """One worker incarnation's decisions and writes; everything slow happens on the pools."""
+
+    def __init__(self, ports: Ports, completions: queue.SimpleQueue[Completion], *, lease_us: int) -> None:
+        """Take the ports and the queue on which pools and watcher report.
+
+        Args:
+            lease_us: Lease duration of the configuration; renewals and beats follow from it.
+        """
+        self._ports = ports
+        self._completions = completions
+        self._lease_us = lease_us
+        self._endings = Endings(ports, self._launch)
+        self._launches = Launches(ports, self._endings)
+        self._stops = Stops(ports)
+        now = ports.clock.now()
+        self._renewal_due_us = now.mono_us
+        self._beat_due_us = now.mono_us
+        self._draining = False
+
+    @property
+    def held(self) -> int:
+        """How many leases it holds."""
+        return len(self._ports.holdings)
+
+    def step(self) -> int:
+        """Do everything that is due; returns the monotonic microsecond of the next step at the latest.
+
+        Commits: at most one renewal or beat, then at most a few batches.
+        Raises:
+            RefusedError: this worker was declared gone; it must exit (its jobs live on).
+            StoreBusyError: nothing was written; step again.
+            StoreUnavailableError: the store cannot be used; exit.
+        """
+        ports = self._ports
+        ports.store.check_file()
+        now = ports.clock.now()
+        self._renew(now)
+        self._time_out(now)
+        if not self._draining:
+            self._take_assignments(now)
+        self._apply_completions()
+        ports.batch.commit()
+        if not self._draining:
+            ports.store.read(self._stops.take)
+        if ports.batch:
+            ports.batch.commit()
+        return self._next_due(ports.clock.now())
+
+    def drain(self) -> None:
+        """Take nothing new from now on; keep renewing and observing what is held."""
+        if not self._draining:
+            self._draining = True
+            self._ports.store.write(lambda tx: tx.drain_worker(self._ports.me))
+
+    def leave(self) -> None:
+        """Release everything still held (recoverable at once, nothing is killed) and deregister, in one transaction."""
+        for holding in list(self._ports.holdings.values()):
+            self._ports.drop(holding)
+        left = self._ports.store.write(lambda tx: tx.retire_worker(self._ports.me, reason="released"))
+        log.info("worker.left", extra={"worker": self._ports.me, "released": left})
+
+    def _renew(self, now: Instant) -> None:
+        ports = self._ports
+        if now.mono_us >= self._renewal_due_us and ports.holdings:
+            expected = {
+                (holding.attempt_id, holding.key.epoch)
+                for holding in ports.holdings.values()
+                if holding.phase is not Phase.ACCEPTING
+            }
+            renewed = ports.store.write(lambda tx: tx.renew(ports.me, lease_us=self._lease_us))
+            for attempt_id, epoch in expected - renewed:
+                lost = ports.current(attempt_id, epoch)
+                if lost is not None:
+                    log.warning("lease.lost", extra={"attempt": attempt_id, "epoch": epoch, "why": "renewal refused"})
+                    ports.drop(lost)
+            self._renewal_due_us = now.mono_us + renewal_due_us(self._lease_us)
+        elif now.mono_us >= self._beat_due_us:
+            ports.store.write(lambda tx: tx.beat(ports.me))
+        else:
+            return
+        self._beat_due_us = now.mono_us + beat_due_us(self._lease_us)
+
+    def _time_out(self, now: Instant) -> None:
+        for holding in list(self._ports.holdings.values()):
+            if holding.phase in TIMED_PHASES and now.mono_us >= holding.deadline_mono_us:
+                self._endings.time_out(holding)
+
+    def _take_assignments(self, now: Instant) -> None:
+        ports = self._ports
+        for assignment in ports.store.read(lambda tx: tx.assignments(ports.me, limit=ACCEPT_BATCH)):
+            old = ports.holdings.get(assignment.key.attempt_id)
+            if old is not None and old.key.epoch == assignment.key.epoch:
+                continue
+            if old is not None:
+                ports.drop(old)
+            if not ports.holdings:
+                self._renewal_due_us = now.mono_us + renewal_due_us(self._lease_us)
+            holding = holding_of(assignment, now)
+            ports.holdings[holding.attempt_id] = holding
+            ports.batch.add(self._accepting(holding, assignment))
+
+    def _accepting(self, holding: Holding, assignment: Assignment) -> Change:
+        key = assignment.key
+        isolated = None if assignment.recovery else assignment.snapshot.isolated
+
+        def apply(tx: Tx) -> None:
+            tx.accept(key, invoke_isolated=isolated)
+
+        def accepted() -> None:
+            if assignment.recovery:
+                self._endings.examine(holding)
+            else:
+                self._launches.start(holding)
+
+        def refused(error: RefusedError) -> None:
+            log.warning("claim.lost", extra={"attempt": key.attempt_id, "epoch": key.epoch, "why": str(error)})
+            self._ports.drop(holding)
+
+        def happened(tx: ReadTx) -> bool:
+            lease = tx.lease(key.attempt_id)
+            return lease is not None and lease.accepted_at_us is not None and lease_in_force(tx, key)
+
+        return Change(apply, accepted, refused, happened)
+
+    def _apply_completions(self) -> None:
+        while True:
+            try:
+                completion = self._completions.get_nowait()
+            except queue.Empty:
+                return
+            self._apply(completion)
+
+    def _apply(self, completion: Completion) -> None:
+        match completion.key:
+            case ("launch", LeaseKey() as key):
+                self._launches.launched(self._current(key), completion)
+            case ("examine", LeaseKey() as key):
+                self._endings.examined(self._current(key), completion)
+            case ("stop", int() as order_id):
+                self._stops.stopped(completion, order_id)
+            case LeaseKey() as key:
+                self._endings.gone(self._current(key))
+            case other:
+                raise_unknown(other)
+
+    def _launch(self, holding: Holding) -> None:
+        self._launches.start(holding)
+
+    def _current(self, key: LeaseKey) -> Holding | None:
+        return self._ports.current(key.attempt_id, key.epoch)
+
+    def _next_due(self, now: Instant) -> int:
+        if not self._completions.empty():
+            return now.mono_us
+        due = min(self._beat_due_us, now.mono_us + POLL_US)
+        if self._ports.holdings:
+            timed = [held.deadline_mono_us for held in self._ports.holdings.values() if held.phase in TIMED_PHASES]
+            due = min([due, self._renewal_due_us, *timed])
+        return max(due, now.mono_us + US_PER_MS)
+
+
+def raise_unknown(key: Hashable) -> None:
+    """A completion that nobody asked for is our own bug."""
+    raise AssertionError(f"unknown completion {key!r}")
