@@ -44,7 +44,7 @@ _ALONE = "MainProcess"  # what multiprocessing calls a process that nobody named
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
-def set_up_terminal(level: int, *, json: bool = False, stream: TextIO | None = None) -> logging.Handler:
+def set_up_terminal(level: int, *, json: bool = False, stream: TextIO | None = None) -> TerminalHandler:
     """Send every record of this process to a stream, and nowhere else.
 
     Args:
@@ -143,6 +143,17 @@ class TerminalHandler(logging.StreamHandler[TextIO]):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # the library's name
         if not isinstance(sys.exc_info()[1], (OSError, ValueError)):
             super().handleError(record)
+
+    def say(self, line: str) -> None:
+        """Write one line as it is, between records and never inside one."""
+        self.acquire()
+        try:
+            self.stream.write(escape(line) + self.terminator)
+            self.flush()
+        except (OSError, ValueError):
+            pass  # as in `handleError`
+        finally:
+            self.release()
 
 
 class TextFormatter(logging.Formatter):

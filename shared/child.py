@@ -1,0 +1,193 @@
+"""What a process of tenure is told, how it is asked to stop, and how a child of `tenure up` begins and ends.
+
+A bootstrap's `main(options: ChildOptions) -> None` runs until `options.stop.asked`, then drains for `options.stop.drain_s` and
+returns. Under `tenure up` it is called by `run`; alone, by its own command, which calls `listen` first.
+
+Rule: design §6, last two paragraphs.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from multiprocessing.connection import wait
+from multiprocessing.queues import Queue
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from shared import logs, presence
+from shared.clock import SystemClock
+from shared.errors import TenureError
+
+ORPHAN_BOUND_S = 1.8  # from the parent's death to this process's own end, which is promised within 2 s
+COMM_CHARS_MAX = 15  # of a process name, in the kernel
+LEFT_TO_PARENT = (
+    signal.SIGINT,
+    signal.SIGHUP,
+)  # the terminal sends them to the whole group; `up` decides what they mean
+
+log = logging.getLogger(__name__)
+
+
+class Stop:
+    """The wish that this process ends, and the time it may still take for its drain.
+
+    Asked from another thread than the main loop, which reads it after each step. It crosses into a spawned child as one that
+    nobody asked yet.
+
+    Attributes:
+        drain_s: Seconds from the first ask until what still runs is released; 0 is at once. It only ever shrinks. None: go on.
+        why: A word for the log: a signal's name, or `parent gone`. Empty: go on.
+    """
+
+    def __init__(self) -> None:
+        self.drain_s: float | None = None
+        self.why = ""
+        self._wakes: list[Callable[[], object]] = []
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[Stop], tuple[()]]:
+        return (Stop, ())
+
+    @property
+    def asked(self) -> bool:
+        """True from the first ask on."""
+        return self.drain_s is not None
+
+    def ask(self, drain_s: float, why: str) -> None:
+        """Ask for the end; a later ask can only shorten the time."""
+        with self._lock:
+            self.why = self.why or why
+            self.drain_s = drain_s if self.drain_s is None else min(self.drain_s, drain_s)
+            wakes = tuple(self._wakes)
+        for wake in wakes:
+            wake()
+
+    def on_ask(self, wake: Callable[[], object]) -> None:
+        """Have `wake` called at each ask, from another thread, or at once when one came already."""
+        with self._lock:
+            self._wakes.append(wake)
+            missed = self.asked
+        if missed:
+            wake()
+
+
+@dataclass(frozen=True, slots=True)
+class ChildOptions:
+    """What a coordinator or worker process is told at its start.
+
+    Attributes:
+        home: Absolute path of the home.
+        name: `coordinator`, or the worker's name.
+        drain_s: Time for the drain at the first SIGTERM; a second one makes it 0.
+        parent_pid: The `tenure up` above it; None when it runs alone.
+        log_level: Lowest level logged.
+        stop: Asked when this process shall end.
+    """
+
+    home: str
+    name: str
+    drain_s: float = 10.0
+    parent_pid: int | None = None
+    log_level: int = logging.INFO
+    stop: Stop = field(default_factory=Stop)
+
+
+class ParentWatch:
+    """Notices the death of the process that started this one with multiprocessing, without ever waking up for it.
+
+    After `on_gone` was called the process has `bound_s` to end by itself; then it is ended, whatever hangs. That is safe at any
+    instant, like every death of a tenure process.
+    """
+
+    def __init__(self, on_gone: Callable[[], None], *, bound_s: float = ORPHAN_BOUND_S) -> None:
+        parent = multiprocessing.parent_process()
+        if parent is None:
+            raise RuntimeError("this process was not started with multiprocessing")
+        self._sentinel = parent.sentinel
+        self._on_gone = on_gone
+        self._bound_s = bound_s
+
+    def start(self) -> None:
+        """Watch from now on, on a thread of its own, until this process ends."""
+        threading.Thread(target=self._watch, name="parent-watch", daemon=True).start()
+
+    def _watch(self) -> None:
+        wait([self._sentinel])
+        self._on_gone()
+        threading.Event().wait(self._bound_s)
+        os._exit(1)
+
+
+def run(target: str, options: ChildOptions, queue: Queue[Any]) -> None:
+    """Be a child of `tenure up`: the first function of ours in the spawned process. Ends with `sys.exit`'s code as usual.
+
+    Args:
+        target: `module:function`, imported here and called with `options`.
+        options: As the bootstraps take them.
+        queue: The queue of the parent's `ChildLog` for this process.
+    """
+    listen(options)
+    finish_log = logs.set_up_child(queue, level=options.log_level)
+    try:
+        ParentWatch(lambda: options.stop.ask(0.0, "parent gone")).start()
+        Path("/proc/self/comm").write_text(f"tenure:{options.name}"[:COMM_CHARS_MAX], encoding="ascii")  # for `ps`
+        held = presence.hold_child(Path(options.home) / "run", options.name, SystemClock())
+        _call(target, options)
+        os.close(held)
+    finally:
+        # The interpreter's own end gives handled signals their deadly default back, ignored ones not.
+        for number in (signal.SIGTERM, *LEFT_TO_PARENT):
+            signal.signal(number, signal.SIG_IGN)
+        finish_log()
+
+
+def listen(options: ChildOptions) -> None:
+    """Let SIGTERM ask for the stop, the second one for no drain; alone, Ctrl-C and a hang-up too. Call it from the main thread.
+
+    The handlers do nothing: Python's own writes each signal's number to a pipe, and a thread reads that. A handler in Python
+    would only run once the main thread wakes, and a signal that comes just before that thread blocks does not wake it.
+
+    Under `tenure up` Ctrl-C and hang-up are passed over, not ignored: what is ignored stays ignored in every program that is
+    exec'ed below, a job for instance. What this process itself was told to ignore (`nohup`) stays so.
+    """
+    numbers, tell = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    asking = {signal.SIGTERM, *(LEFT_TO_PARENT if options.parent_pid is None else ())}
+    for number in (signal.SIGTERM, *LEFT_TO_PARENT):
+        if number is signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _pass_over)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, LEFT_TO_PARENT)  # the parent blocks them around the spawn
+
+    def hear() -> None:
+        while True:
+            for number in os.read(numbers, 64):
+                if number in asking:
+                    drain_s = 0.0 if options.stop.asked else options.drain_s
+                    options.stop.ask(drain_s, signal.Signals(number).name)
+
+    threading.Thread(target=hear, name="signals", daemon=True).start()
+
+
+def _pass_over(_number: int, _frame: FrameType | None) -> None:
+    """Keep the signal from doing what it does by default."""
+
+
+def _call(target: str, options: ChildOptions) -> None:
+    module, _, function = target.partition(":")
+    try:
+        getattr(import_module(module), function)(options)
+    except TenureError as error:
+        log.error("process.refused", extra={"code": error.code, "error": str(error), "hint": error.hint})  # noqa: TRY400  # ours: no traceback
+        raise SystemExit(error.exit_code) from error
+    except Exception as error:
+        log.exception("process.failed")
+        raise SystemExit(1) from error
