@@ -108,23 +108,15 @@ def check_home(path: Path) -> Home:
     """The home at `path`, once it is known to be one that this user may use.
 
     Raises:
-        StoreUnavailableError: `not_a_home`: no folder, not marked as a home, of another format, or another user's.
+        StoreUnavailableError: `not_a_home`: no folder, not marked as a home, of another format, another user's, or
+            without the folders that belong in it.
     """
     home = Home(path)
     _refuse_foreign(home)
-    try:
-        with home.marker.open("rb") as file:
-            marker = json.loads(file.read(_MARKER_BYTES_MAX))
-        written = marker["format"]
-    except FileNotFoundError:
-        raise _not_a_home(f"{path} is not a home of tenure", "`tenure init` makes one in an empty folder") from None
-    except OSError as error:
-        raise _not_a_home(f"{home.marker} cannot be read: {error.strerror}") from error
-    except (ValueError, TypeError, KeyError) as error:
-        raise _not_a_home(f"{home.marker} is damaged", f"write {_marker_text().strip()} into it") from error
-    if written != FORMAT:
-        message = f"{path} is a home of format {written}, this version knows {FORMAT}"
-        raise _not_a_home(message, "use the version of tenure that made it")
+    _refuse_unmarked(home)
+    for folder in (home.run, home.attempts):
+        if not os.path.isdir(folder):
+            raise _not_a_home(f"{path} lacks its folder {folder.name}", "`tenure init` puts it back")
     return home
 
 
@@ -150,7 +142,8 @@ def create_home(path: Path) -> tuple[Home, bool]:
             path.chmod(_MODE)
             _write_marker(home)
         else:
-            check_home(path)
+            _refuse_foreign(home)
+            _refuse_unmarked(home)
         for folder in (home.run, home.attempts):
             folder.mkdir(exist_ok=True)
             folder.chmod(_MODE)
@@ -202,6 +195,23 @@ def _refuse_foreign(home: Home) -> None:
     if found.st_uid != os.geteuid():
         message = f"{home.path} belongs to user {found.st_uid}, this is user {os.geteuid()}"
         raise _not_a_home(message, "run as that user, or name another home with --home")
+
+
+def _refuse_unmarked(home: Home) -> None:
+    try:
+        with home.marker.open("rb") as file:
+            marker = json.loads(file.read(_MARKER_BYTES_MAX))
+        written = marker["format"]
+    except FileNotFoundError:
+        message = f"{home.path} is not a home of tenure"
+        raise _not_a_home(message, "`tenure init` makes one in an empty folder") from None
+    except OSError as error:
+        raise _not_a_home(f"{home.marker} cannot be read: {error.strerror}") from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise _not_a_home(f"{home.marker} is damaged", f"write {_marker_text().strip()} into it") from error
+    if written != FORMAT:
+        message = f"{home.path} is a home of format {written}, this version knows {FORMAT}"
+        raise _not_a_home(message, "use the version of tenure that made it")
 
 
 def _write_marker(home: Home) -> None:

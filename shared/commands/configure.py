@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -21,6 +23,7 @@ from shared.errors import ConfigError, StoreUnavailableError, TenureError, Usage
 from shared.home import Home, check_home, create_home, find_home, home_to_create, remove_empty_home
 from shared.model.settings import Config
 from shared.store.contract import ConfigGeneration, Store
+from shared.wake import Ringer
 
 # Typer carries a click of its own from some version on and the public one before; this is the parent class in either.
 _BAD_USAGE = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
@@ -62,14 +65,8 @@ def _init(path: Path) -> None:
     else:
         text = starter_text(_running_command(), str(path))
         config = parse(text, source=str(target), folder=target.parent)
-    home, created = create_home(path)
-    try:
-        store = _create_store(home)
-    except TenureError:
-        if created:
-            remove_empty_home(home)
-        raise
-    try:
+    home = _make(path)
+    with _opened(home) as store:
         active = store.read(lambda tx: tx.config())
         if active is not None:
             print(f"{path} is a home already; generation {active.number} of {active.source_path} is active")
@@ -77,8 +74,6 @@ def _init(path: Path) -> None:
         if text is not None:
             _write_new(target, text)
         generation = store.write(lambda tx: tx.activate_config(config.to_json(), config.digest, str(target)))
-    finally:
-        store.close()
     kept = "kept as it was" if text is None else "written; it explains itself"
     print(f"{target}  {kept}")
     print(f"{path}  made; generation {generation} is active: {_summary(config)}")
@@ -86,17 +81,33 @@ def _init(path: Path) -> None:
     _say_retries(config)
 
 
+def _make(path: Path) -> Home:
+    """The home with its store, made where they are not there yet; a home without a store is not left behind."""
+    from shared.store.sqlite.store import create
+
+    home, created = create_home(path)
+    if not home.store.exists():
+        if any(home.attempts.iterdir()):
+            message = f"{path} holds attempts, but the store that knows them is gone"
+            raise StoreUnavailableError("store_regressed", message, hint=f"put a backup back as {home.store}")
+        try:
+            create(home.path, SystemClock())
+        except TenureError:
+            if created:
+                remove_empty_home(home)
+            raise
+    return home
+
+
 def _apply(file: Path | None, path: Path) -> None:
     given = None if file is None else load(file)
-    store = _open_store(check_home(path))
-    try:
+    home = check_home(path)
+    with _opened(home) as store:
         before = store.read(lambda tx: tx.config())
-        source = _source(file, before, Home(path))
+        source = _source(file, before, home)
         config = load(source) if given is None else given
         body, digest = config.to_json(), config.digest
         generation = store.write(lambda tx: tx.activate_config(body, digest, str(source)))
-    finally:
-        store.close()
     if before is not None and generation == before.number:
         print(f"{source}: unchanged; generation {generation} stays active")
     else:
@@ -111,17 +122,15 @@ def _check(file: Path | None, home_name: str | None) -> None:
     try:
         path = find_home(home_name, os.environ, Path.cwd())
     except UsageError:
-        if file is None or given is None:
+        if given is None:
             raise
         print(f"{file}: valid: {_summary(given)}")
         _say_retries(given)
         return
-    store = _open_store(check_home(path))
-    try:
+    home = check_home(path)
+    with _opened(home) as store:
         before = store.read(lambda tx: tx.config())
-    finally:
-        store.close()
-    source = _source(file, before, Home(path))
+    source = _source(file, before, home)
     config = load(source) if given is None else given
     if before is not None and before.digest == config.digest:
         print(f"{source}: valid; the same as generation {before.number}, which is active")
@@ -137,16 +146,13 @@ def _source(file: Path | None, active: ConfigGeneration | None, home: Home) -> P
     return home.config_path if active is None else Path(active.source_path)
 
 
-def _create_store(home: Home) -> Store:
-    from shared.store.sqlite.store import create
-
-    return create(home.path, SystemClock())
-
-
-def _open_store(home: Home) -> Store:
+@contextmanager
+def _opened(home: Home) -> Iterator[Store]:
+    """The store of a home, with bells: a new configuration is due for the coordinator at once."""
     from shared.store.sqlite.store import open_store
 
-    return open_store(home.path, SystemClock())
+    with closing(Ringer(home.run)) as ring, closing(open_store(home.path, SystemClock(), ring=ring)) as store:
+        yield store
 
 
 def _running_command() -> list[str]:

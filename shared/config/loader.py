@@ -88,7 +88,7 @@ def _read(path: Path) -> str:
             data = file.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
-        hint = "`tenure init` writes a first one" if missing else None
+        hint = "`tenure apply FILE` reads another one, `tenure init` writes a first one" if missing else None
         raise ConfigError(f"cannot be read: {error.strerror}", source=str(path), hint=hint) from error
     if len(data) > FILE_BYTES_MAX:
         raise ConfigError(f"is larger than {FILE_BYTES_MAX // 1024 // 1024} MiB", source=str(path))

@@ -118,12 +118,13 @@ def test_creating_a_home_again_keeps_it_and_completes_it(tmp_path: Path) -> None
     home, _ = create_home(tmp_path / "h")
     home.store.write_text("kept")
     home.run.rmdir()
+    assert "lacks its folder run" in str(refusal(home.path))
 
     again, created = create_home(tmp_path / "h")
 
     assert (again, created) == (home, False)
     assert home.store.read_text() == "kept"
-    assert home.run.is_dir()
+    assert check_home(home.path) == home
 
 
 def test_an_interrupted_creation_is_completed(tmp_path: Path) -> None:
