@@ -27,6 +27,8 @@ from shared.errors import ConfigError, StoreUnavailableError, TenureError  # noq
 from shared.home import Home  # noqa: E402
 from shared.store.contract import IdleState, Store  # noqa: E402
 
+RECORDS = 12_000  # of `counting`: more than may wait in a queue
+
 log = logging.getLogger("tests.child")
 
 
@@ -93,6 +95,17 @@ def chatty(options: ChildOptions) -> None:
     while os.read(told, 1) == b"1":
         number += 1
         log.info("chat.said", extra={"number": number})
+
+
+def counting(options: ChildOptions) -> None:
+    """Logs numbered records, with a value of a class that only this process has, and ends."""
+
+    class Own:
+        def __str__(self) -> str:
+            return "own"
+
+    for number in range(RECORDS):
+        log.info("count", extra={"number": number, "own": Own()})
 
 
 def _asks(options: ChildOptions) -> Callable[[], None]:
