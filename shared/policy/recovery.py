@@ -60,10 +60,14 @@ def decide(facts: LaunchFacts, evidence: Evidence | None) -> Decision:
     Args:
         evidence: Read after the new epoch was claimed, for `facts.pin`; None exactly when there is no pin.
     """
-    if facts.pin is None or evidence is None:
+    if facts.pin is None:
         decision = _decide_unpinned(facts)
+    elif evidence is None:
+        decision = Decision(Verdict.RECOVERY_REQUIRED, "it is pinned, and its evidence was not read")
     elif not evidence.directory_proven:
         decision = Decision(Verdict.RECOVERY_REQUIRED, "the pinned directory is missing or is another one")
+    elif evidence.lock is LockState.UNPROVEN:
+        decision = Decision(Verdict.RECOVERY_REQUIRED, "its lock file is missing, is another one, or cannot be probed")
     elif not evidence.same_boot:
         decision = _decide_from_files(evidence)
     else:
@@ -91,9 +95,7 @@ def _decide_unpinned(facts: LaunchFacts) -> Decision:
 def _decide_pinned(evidence: Evidence) -> Decision:
     if evidence.lock is LockState.HELD:
         return Decision(Verdict.ADOPT, "its shim holds the attempt's lock")
-    if evidence.lock is LockState.UNPROVEN:
-        return Decision(Verdict.RECOVERY_REQUIRED, "its lock file is missing, is another one, or cannot be probed")
-    if evidence.exit is None and evidence.child is not None and evidence.child_alive:
+    if evidence.exit is None and evidence.child is not None and evidence.child_alive and evidence.same_pid_ns:
         return Decision(Verdict.ADOPT_ORPHAN, "its shim is gone, and the process it started lives")
     return _decide_from_files(evidence)
 
@@ -103,14 +105,18 @@ def _decide_from_files(evidence: Evidence) -> Decision:
     if evidence.exit is not None:
         if evidence.exit.ran or evidence.exit.error is not None:
             return Decision(Verdict.FINISHED, "its shim recorded the end")
+        if evidence.child_alive:
+            return Decision(
+                Verdict.RECOVERY_REQUIRED, "nothing was executed, it says, yet the registered process lives"
+            )
         return Decision(Verdict.RELAUNCH, "its shim recorded that nothing was executed")
     if evidence.unreadable:
         return Decision(Verdict.RECOVERY_REQUIRED, f"{', '.join(evidence.unreadable)} cannot be read")
-    if evidence.child is None:
+    if evidence.child is None and not evidence.child_alive and evidence.child_status is None:
         return Decision(Verdict.RELAUNCH, "its shim is gone, and no child ever registered")
     if not evidence.same_boot:
         return Decision(Verdict.RECOVERY_REQUIRED, "the host restarted while it ran; how it ended is unknown")
-    if evidence.child_alive is None:
+    if evidence.child_alive is not False or not evidence.same_pid_ns:
         return Decision(Verdict.RECOVERY_REQUIRED, "whether its process lives cannot be seen from here")
     if evidence.child_status is not None:
         return Decision(Verdict.FINISHED, "the kernel kept its exit status")
