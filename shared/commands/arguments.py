@@ -1,0 +1,108 @@
+"""Command lines of `tenure`'s own commands: argparse with one look, one wording of mistakes, exit code 2.
+
+Argparse and not typer, because the hot commands are read with it too and people should not see two kinds of help.
+
+Rule: design §12 (exit codes, `--json` on every read).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from shared.errors import UsageError
+from shared.ids import WorkId, is_work_id
+
+
+class Parser(argparse.ArgumentParser):
+    """Argparse whose complaints are one line of ours, with the likely option, and which never guesses an abbreviation.
+
+    Positionals are declared with `nargs="?"` and checked by the command, so that a mistyped option is named first.
+    """
+
+    def __init__(self, prog: str, description: str, epilog: str | None = None) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """Take a command line apart.
+
+        Raises:
+            UsageError: it is wrong.
+            SystemExit: `--help` was asked for and answered.
+        """
+        given, extra = self.parse_known_args(list(words))
+        if extra:
+            self.refuse(extra)
+        return given
+
+    def error(self, message: str) -> NoReturn:
+        """See argparse; raises instead of printing."""
+        raise UsageError(f"{self.prog}: {message}", hint=self._help_hint())
+
+    def refuse(self, extra: list[str]) -> NoReturn:
+        option = next((word for word in extra if word.startswith("-") and word != "-"), None)
+        if option is None:
+            raise UsageError(f"{self.prog}: what is {extra[0]!r} for?", hint=self._help_hint())
+        name = option.partition("=")[0]
+        known = [text for action in self._actions for text in action.option_strings]
+        guess = likely(name, known)
+        raise UsageError(f"{self.prog} has no option {name}{guess}", hint=self._help_hint())
+
+    def _help_hint(self) -> str:
+        return f"`{self.prog} --help` shows what it takes"
+
+
+def add_json(parser: Parser) -> None:
+    """Every read has it."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def split_command(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """What stands before `--`, and the command behind it; None when there is no `--`."""
+    if "--" not in words:
+        return list(words), None
+    place = list(words).index("--")
+    return list(words[:place]), list(words[place + 1 :])
+
+
+def work_named(text: str | None, prog: str) -> WorkId:
+    """A Work's id from the command line.
+
+    Raises:
+        UsageError: there is none, or it is of another shape.
+    """
+    if text is None:
+        raise UsageError(f"{prog}: which work? Its id is missing", hint="`tenure work list` shows them")
+    if not is_work_id(text):
+        raise UsageError(f"{prog}: {text!r} is no work's id", hint="one looks like w41; `tenure work list` shows them")
+    return WorkId(text)
+
+
+def whole_number(text: str, option: str, *, least: int, most: int) -> int:
+    """A number within bounds.
+
+    Raises:
+        UsageError: it is no whole number, or out of bounds.
+    """
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if not least <= number <= most:
+        raise UsageError(f"{option} must be a whole number from {least} to {most}, not {text!r}")
+    return number
+
+
+def likely(name: str, known: Sequence[str]) -> str:
+    """`; did you mean …?` for a mistyped name, or nothing."""
+    from difflib import get_close_matches  # only a typing mistake pays for it
+
+    near = get_close_matches(name, known, n=1)
+    return f"; did you mean `{near[0]}`?" if near else ""

@@ -1,0 +1,233 @@
+"""What programs read: every key always present, unknown is null, times ISO 8601 in UTC, durations in `*_ms`.
+
+Keys are only ever added. Rule: design §12; issue item 6 names the keys of a work, an attempt, a segment and of the status.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from shared.commands.attendance import Attendance
+from shared.commands.render import iso, milliseconds
+from shared.model.attempt import Attempt, Lease, Segment
+from shared.model.evidence import Pin
+from shared.model.host import Leader, PassRecord, StopOrder, Worker
+from shared.model.instant import Instant
+from shared.model.work import Work
+from shared.policy.lease import is_live
+from shared.store.contract import ReadTx
+
+Json = dict[str, object]
+ORDERS_READ = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFacts:
+    """An attempt with all that the store knows about it. `stop_order`: the open one, if there is."""
+
+    attempt: Attempt
+    segments: tuple[Segment, ...]
+    lease: Lease | None
+    stop_order: StopOrder | None
+    command: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFacts:
+    """A Work with its attempts by number, read in one snapshot at `now`."""
+
+    work: Work
+    attempts: tuple[AttemptFacts, ...]
+    now: Instant
+
+
+def work_facts(tx: ReadTx, works: Sequence[Work]) -> list[WorkFacts]:
+    """Read all about some Works."""
+    orders = {order.attempt_id: order for order in tx.stop_orders(limit=ORDERS_READ)} if works else {}
+    found = []
+    for work in works:
+        attempts = []
+        for attempt in tx.attempts(work.id):
+            snapshot = tx.snapshot(attempt.id)
+            attempts.append(
+                AttemptFacts(
+                    attempt,
+                    tuple(tx.segments(attempt.id)),
+                    tx.lease(attempt.id),
+                    orders.get(attempt.id),
+                    None if snapshot is None else snapshot.command,
+                )
+            )
+        found.append(WorkFacts(work, tuple(attempts), tx.now))
+    return found
+
+
+def work_view(facts: WorkFacts) -> Json:
+    """A Work with its attempts."""
+    work = facts.work
+    return {
+        "id": work.id,
+        "state": work.state,
+        "reason": work.reason,
+        "scope": work.scope,
+        "binding": work.binding,
+        "command": None if work.command is None else list(work.command),
+        "env": dict(work.env),
+        "cwd": work.cwd,
+        "pool": work.pool,
+        "priority": work.priority,
+        "attempts_used": work.attempts_used,
+        "admission_failures": work.admission_failures,
+        "backoff_ms": milliseconds(work.backoff_us),
+        "backoff_since": None if work.backoff_since is None else iso(work.backoff_since.wall_us),
+        "submitted_by": work.submitted_by,
+        "submitted_at": iso(work.submitted_at_us),
+        "ended_at": iso(work.ended_at_us),
+        "attempts": [attempt_view(each, facts.now) for each in facts.attempts],
+    }
+
+
+def attempt_view(facts: AttemptFacts, now: Instant) -> Json:
+    """An attempt with its segments. `worker` is the incarnation that holds it, or held it last."""
+    attempt = facts.attempt
+    status = attempt.exit_status
+    return {
+        "id": attempt.id,
+        "number": attempt.number,
+        "state": attempt.state,
+        "recovered_from": attempt.recovered_from,
+        "epoch": attempt.epoch,
+        "worker": worker_of(facts),
+        "exit_code": status if status is not None and status >= 0 else None,
+        "signal": -status if status is not None and status < 0 else None,
+        "failure": attempt.failure,
+        "error": attempt.error,
+        "exclusion": attempt.exclusion,
+        "exclusion_proof": attempt.exclusion_proof,
+        "command": None if facts.command is None else list(facts.command),
+        "pool": attempt.pool,
+        "scope": attempt.scope,
+        "relaunches": attempt.relaunches,
+        "invoke": attempt.invoke,
+        "isolated": attempt.isolated,
+        "budget_ms": milliseconds(attempt.budget_us),
+        "budget_since": iso(attempt.budget_since_at_us),
+        "started_at": iso(attempt.started_at_us),
+        "ended_at": iso(attempt.ended_at_us),
+        "pin": None if attempt.pin is None else pin_view(attempt.pin),
+        "lease": None if facts.lease is None else lease_view(facts.lease, now),
+        "stop_order": None if facts.stop_order is None else stop_order_view(facts.stop_order),
+        "segments": [segment_view(segment) for segment in facts.segments],
+    }
+
+
+def worker_of(facts: AttemptFacts) -> str | None:
+    """The incarnation that holds an attempt, or held it last."""
+    return facts.segments[-1].worker if facts.segments else None
+
+
+def segment_view(segment: Segment) -> Json:
+    """A stretch under one lease."""
+    return {
+        "epoch": segment.epoch,
+        "worker": segment.worker,
+        "invoke": segment.invoke,
+        "isolated": segment.isolated,
+        "recovered": segment.recovered,
+        "relaunched": segment.relaunched,
+        "began_at": iso(segment.began_at_us),
+        "ended_at": iso(segment.ended_at_us),
+    }
+
+
+def pin_view(pin: Pin) -> Json:
+    """Who was launched, and where its files are (below the home's `attempts/`)."""
+    return {
+        "epoch": pin.epoch,
+        "directory": pin.directory,
+        "shim_pid": pin.shim.pid,
+        "shim_start_ticks": pin.shim.start_ticks,
+        "boot_id": pin.shim.boot_id,
+        "pid_ns": pin.shim.pid_ns,
+    }
+
+
+def lease_view(lease: Lease, now: Instant) -> Json:
+    """A lease. `expires_in_ms` is null in another boot, where its clock means nothing."""
+    here = lease.boot_id == now.boot_id
+    return {
+        "owner": lease.owner,
+        "epoch": lease.epoch,
+        "live": is_live(lease, now),
+        "expires_in_ms": milliseconds(lease.expires_mono_us - now.mono_us) if here else None,
+        "accepted_at": iso(lease.accepted_at_us),
+        "revoked_at": iso(lease.revoked_at_us),
+        "revoked_reason": lease.revoked_reason,
+    }
+
+
+def stop_order_view(order: StopOrder) -> Json:
+    """An open stop order; `finding` is what the last try without proof saw."""
+    return {
+        "id": order.id,
+        "attempt": order.attempt_id,
+        "epoch": order.epoch,
+        "why": order.why,
+        "ordered_by": order.ordered_by,
+        "ordered_at": iso(order.ordered_at_us),
+        "owner": order.owner,
+        "tries": order.tries,
+        "finding": finding_of(order),
+    }
+
+
+def finding_of(order: StopOrder) -> Json | None:
+    """What the last try without proof found; None before the first, or when it cannot be read."""
+    if order.finding is None:
+        return None
+    try:
+        found = json.loads(order.finding)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def leader_view(leader: Leader) -> Json:
+    """The leading coordinator."""
+    return {"id": leader.owner, "pid": leader.pid, "generation": leader.generation}
+
+
+def worker_view(worker: Worker, now: Instant) -> Json:
+    """A worker that is there."""
+    return {
+        "id": worker.id,
+        "name": worker.name,
+        "state": worker.state,
+        "pid": worker.identity.pid,
+        "slots": worker.slots,
+        "in_use": worker.in_use,
+        "overdue": worker.overdue,
+        "executors": list(worker.executors),
+        "last_beat_ms": milliseconds(max(0, now.mono_us - worker.beat_mono_us)),
+    }
+
+
+def attendance_view(there: Attendance, now: Instant) -> Json:
+    """Who is up."""
+    return {
+        "coordinator": None if there.leader is None else leader_view(there.leader),
+        "workers": [worker_view(worker, now) for worker in there.workers],
+    }
+
+
+def pass_view(record: PassRecord) -> Json:
+    """The last pass of a coordinator."""
+    counts = {key: value for key, value in asdict(record).items() if not key.endswith("_us")}
+    return {
+        **counts,
+        "due_at": iso(record.due_at_us),
+        "started_at": iso(record.started_at_us),
+        "duration_ms": record.duration_us / 1000,
+    }
