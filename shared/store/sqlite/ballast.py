@@ -1,0 +1,50 @@
+"""A preallocated file that is given up when the disk is full, so that ends and holds can still be written.
+
+On a full disk SQLite can write nothing, not even a DELETE. Claims stay off until the file is there again. Rule: design §4.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+BALLAST_BYTES = 1024 * 1024
+_SPARE_FACTOR = 4  # restore only when that many times the ballast is free, else the next write gives it up again
+
+
+class Ballast:
+    """The file `ballast` of a home."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "ballast"
+
+    def is_there(self) -> bool:
+        """Whether claims may be made."""
+        return self._path.exists()
+
+    def free(self) -> bool:
+        """Give its space up; False when that was done before."""
+        try:
+            self._path.unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def restore(self) -> bool:
+        """Make it again when there is space enough; True when it is there."""
+        if self.is_there():
+            return True
+        free = os.statvfs(self._path.parent)
+        if free.f_bavail * free.f_frsize < BALLAST_BYTES * _SPARE_FACTOR:
+            return False
+        part = self._path.with_name("ballast.part")
+        fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(fd, 0, BALLAST_BYTES)
+            os.link(part, self._path)
+        except OSError:
+            return self.is_there()  # another process made it, or the space is gone again
+        finally:
+            os.close(fd)
+            part.unlink(missing_ok=True)
+        return True

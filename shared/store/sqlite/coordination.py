@@ -1,0 +1,224 @@
+"""The leader's transitions: revoke, claim, recover, hold back, time, record. Each needs `lead` in its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shared.boundary import Boundary
+from shared.errors import RefusedError
+from shared.ids import AttemptId, Incarnation, WorkId, attempt_id
+from shared.model.attempt import AttemptState, Invoke
+from shared.model.host import PassRecord
+from shared.model.instant import Instant, elapsed_us
+from shared.model.work import Reason, Work, WorkChange, WorkState
+from shared.policy.capacity import Wait
+from shared.policy.steps import AttemptEvent, WorkEvent, is_final_attempt, step_work
+from shared.store.contract import Claimed, ClaimRefused, ClaimRequest
+from shared.store.sqlite.fragments import NOT_LIVE
+from shared.store.sqlite.writing import Writing
+from shared.wake import COORDINATOR
+
+PASSES_KEPT = 1_000
+
+FOREIGN_LEASES = """SELECT attempt_id FROM lease
+  WHERE revoked_at_us IS NULL AND (boot_id < :boot OR boot_id > :boot) ORDER BY attempt_id"""
+UNACCEPTED_LEASES = """SELECT attempt_id FROM lease WHERE accepted_at_us IS NULL AND revoked_at_us IS NULL AND boot_id = :boot
+  AND claimed_mono_us <= :mono - :timeout ORDER BY claimed_mono_us, attempt_id"""
+CLAIM_WORK = """UPDATE work SET state = :state, reason = NULL, reason_limit = NULL, pool = :pool, attempts_used = :number,
+  revision = revision + 1 WHERE id = :work AND revision = :revision AND state = 'ready' RETURNING id"""
+INSERT_ATTEMPT = """INSERT INTO attempt (id, work_id, number, epoch, state, exclusion, invoke, isolated, relaunches, pool, scope,
+    budget_us, budget_since_mono_us, budget_boot_id, budget_since_at_us, started_at_us)
+  VALUES (:attempt, :work, :number, 1, 'launching', 'held', 'pending', 0, 0, :pool, :scope, :budget, :mono, :boot, :wall, :wall)"""
+INSERT_LEASE = """INSERT INTO lease (attempt_id, epoch, owner, boot_id, expires_mono_us, claimed_mono_us)
+  VALUES (:attempt, 1, :owner, :boot, :expires, :mono)"""
+INSERT_SEGMENT = """INSERT INTO segment (attempt_id, epoch, worker, invoke, isolated, recovered, relaunched, began_at_us)
+  VALUES (:attempt, :epoch, :owner, :invoke, 0, :recovered, 0, :wall)"""
+INSERT_SNAPSHOT = "INSERT INTO snapshot (attempt_id, body) VALUES (?, ?)"
+CONSUME_INPUT = (
+    "UPDATE input SET consumed_by = ? WHERE number = ? AND work_id = ? AND consumed_by IS NULL RETURNING number"
+)
+TAKE_OVER = f"""UPDATE attempt SET epoch = epoch + 1, state = :state, recovered_from = coalesce(recovered_from, state),
+    budget_us = :budget, budget_since_mono_us = :mono, budget_boot_id = :boot, budget_since_at_us = :wall
+  WHERE id = :attempt AND epoch = :epoch AND ended_at_us IS NULL
+    AND EXISTS (SELECT 1 FROM lease AS l WHERE l.attempt_id = attempt.id AND {NOT_LIVE}) RETURNING epoch"""
+TAKE_LEASE = """UPDATE lease SET epoch = :epoch, owner = :owner, boot_id = :boot, expires_mono_us = :expires,
+    claimed_mono_us = :mono, accepted_at_us = NULL, revoked_at_us = NULL, revoked_reason = NULL
+  WHERE attempt_id = :attempt AND epoch < :epoch RETURNING epoch"""
+HOLD_BACK = """UPDATE work SET reason = :reason, reason_limit = :limit, revision = revision + 1
+  WHERE id = :work AND state = 'ready' AND (reason IS NOT :reason OR reason_limit IS NOT :limit)"""
+INSERT_RECORD = """INSERT INTO pass (generation, trigger, due_at_us, started_at_us, duration_us, claimed, recovered, revoked,
+    waiting_jobs, waiting_agents, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq"""
+FORGET_PASSES = "DELETE FROM pass WHERE seq <= ?"
+
+
+class Coordination(Writing):
+    """See `contract.Tx`, "Leader's transitions"."""
+
+    def revoke_foreign_boots(self) -> int:
+        """See `Tx.revoke_foreign_boots`."""
+        self._require_leading()
+        return len(self._revoke_all(FOREIGN_LEASES, {}, "other_boot"))
+
+    def revoke_unaccepted(self, *, accept_timeout_us: int) -> list[AttemptId]:
+        """See `Tx.revoke_unaccepted`."""
+        self._require_leading()
+        return self._revoke_all(UNACCEPTED_LEASES, {"timeout": accept_timeout_us}, "not_accepted")
+
+    def _revoke_all(self, sql: str, params: dict[str, object], reason: str) -> list[AttemptId]:
+        found = [AttemptId(row[0]) for row in self._db.rows(sql, self._clock | params)]
+        for name in found:
+            self._revoke(name, reason)
+        self._note(Boundary.RECOVERY_COMMIT)
+        return found
+
+    def claim(self, request: ClaimRequest) -> Claimed | ClaimRefused:
+        """See `Tx.claim`."""
+        self._require_leading()
+        work = self.work(request.work_id)
+        changed = self._changed(request, work)
+        if changed is not None:
+            return ClaimRefused(changed, None, None)
+        assert work is not None
+        refusal = self._limit(request)
+        if refusal is not None:
+            return ClaimRefused(None, *refusal)
+        name = self._insert_attempt(request, work)
+        self._consume(request, name)
+        facts = {"worker": request.worker, "inputs": request.snapshot.inputs, "to": AttemptState.LAUNCHING}
+        self._event("attempt.claimed", facts, attempt=name, epoch=1)
+        self._note(Boundary.CLAIM_COMMIT, request.worker)
+        return Claimed(name)
+
+    def _changed(self, request: ClaimRequest, work: Work | None) -> str | None:
+        """What the claim was decided on and is no longer so. Rule: E02."""
+        if work is None or work.state is not WorkState.READY or work.revision != request.revision:
+            return "work"
+        decided = request.snapshot.inputs
+        if self.pending_inputs(work.id, limit=len(decided) + 1) != list(decided):
+            return "input"
+        active = self.config()
+        if (None if active is None else active.number) != request.snapshot.generation:
+            return "config"
+        if not self._live_worker(request.worker):
+            return "worker"
+        return None
+
+    def _limit(self, request: ClaimRequest) -> tuple[Reason, str | None] | None:
+        """Which limit forbids the claim. Rule: C01, C03, R10."""
+        if not self._ballast.is_there():
+            return Reason.DISK_FULL, None
+        if self.unexcluded(request.work_id) is not None:
+            return Reason.STOP_UNPROVEN, None
+        return request.refusal(self.usage())
+
+    def _insert_attempt(self, request: ClaimRequest, work: Work) -> AttemptId:
+        number = work.attempts_used + 1
+        name = attempt_id(work.id, number)
+        snapshot = request.snapshot
+        params = self._clock | {
+            "attempt": name,
+            "work": work.id,
+            "number": number,
+            "revision": work.revision,
+            "state": step_work(work.state, WorkEvent.CLAIMED),
+            "pool": snapshot.pool,
+            "scope": snapshot.scope,
+            "budget": snapshot.timeout_us,
+            "owner": request.worker,
+            "expires": self._now.mono_us + request.lease_us,
+            "epoch": 1,
+            "invoke": Invoke.PENDING,
+            "recovered": 0,
+        }
+        self._db.rows(INSERT_ATTEMPT, params)
+        self._db.rows(INSERT_LEASE, params)
+        self._db.rows(INSERT_SEGMENT, params)
+        self._db.rows(INSERT_SNAPSHOT, (name, snapshot.to_json()))
+        taken = self._db.one(CLAIM_WORK, params)
+        assert taken is not None, "the Work's row was read in this transaction"
+        self._work_event(work, WorkEvent.CLAIMED, WorkState.RUNNING, None)
+        return name
+
+    def _consume(self, request: ClaimRequest, name: AttemptId) -> None:
+        for number in request.snapshot.inputs:
+            taken = self._db.one(CONSUME_INPUT, (name, number, request.work_id))
+            assert taken is not None, "the pending inputs were read in this transaction"
+
+    def claim_recovery(
+        self, attempt_id: AttemptId, *, epoch_seen: int, worker: Incarnation, lease_us: int
+    ) -> int | None:
+        """See `Tx.claim_recovery`."""
+        self._require_leading()
+        attempt = self.attempt(attempt_id)
+        if attempt is None or not _is_recoverable(attempt.state):
+            return None
+        if worker != self._leading and not self._live_worker(worker):
+            return None
+        state = self._step_attempt(attempt, AttemptEvent.TAKEN_OVER)
+        since = Instant(attempt.budget_since_at_us, attempt.budget_since_mono_us, attempt.budget_boot_id)
+        params = self._clock | {
+            "attempt": attempt_id,
+            "epoch": epoch_seen,
+            "state": state,
+            "budget": max(0, attempt.budget_us - elapsed_us(since, self._now)),
+            "owner": worker,
+            "expires": self._now.mono_us + lease_us,
+            "invoke": None,
+            "recovered": 1,
+        }
+        epoch: int | None = self._db.value(TAKE_OVER, params)
+        if epoch is None:
+            return None
+        params["epoch"] = epoch
+        taken = self._db.one(TAKE_LEASE, params)
+        assert taken is not None, "the lease's epoch is the attempt's"
+        self._end_segment(attempt_id)
+        self._db.rows(INSERT_SEGMENT, params)
+        self._attempt_event(attempt, "taken_over", state, {"worker": worker}, epoch=epoch)
+        self._note(Boundary.RECOVERY_COMMIT, worker)
+        return epoch
+
+    def hold_back(self, waits: Sequence[Wait]) -> None:
+        """See `Tx.hold_back`."""
+        self._require_leading()
+        self._note(Boundary.PASS_COMMIT)
+        for wait in waits:
+            self._db.rows(HOLD_BACK, {"work": wait.work_id, "reason": wait.reason, "limit": wait.limit})
+
+    def fire_backoff(self, work_id: WorkId) -> None:
+        """See `Tx.fire_backoff`. Raises RefusedError: the Work is not in backoff, or its backoff is not over."""
+        self._require_leading()
+        work = self.work(work_id)
+        if work is None or work.backoff_since is None or work.backoff_us is None:
+            raise RefusedError(f"{work_id} is not in backoff")
+        if elapsed_us(work.backoff_since, self._now) < work.backoff_us:
+            raise RefusedError(f"the backoff of {work_id} is not over")
+        self._step_work(work, WorkEvent.RETRY_DUE, WorkChange(WorkState.READY, None, None, work.admission_failures))
+        self._note(Boundary.PASS_COMMIT, COORDINATOR)
+
+    def record_pass(self, record: PassRecord) -> None:
+        """See `Tx.record_pass`."""
+        self._require_leading()
+        seq = self._db.value(
+            INSERT_RECORD,
+            (
+                record.generation,
+                record.trigger,
+                record.due_at_us,
+                record.started_at_us,
+                record.duration_us,
+                record.claimed,
+                record.recovered,
+                record.revoked,
+                record.waiting_jobs,
+                record.waiting_agents,
+                record.error,
+            ),
+        )
+        self._db.rows(FORGET_PASSES, (seq - PASSES_KEPT,))
+        self._note(Boundary.PASS_COMMIT)
+        self.notes.restore_ballast = True
+
+
+def _is_recoverable(state: AttemptState) -> bool:
+    return not is_final_attempt(state) and state not in (AttemptState.PARKED, AttemptState.RECOVERY_REQUIRED)

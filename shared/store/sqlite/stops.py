@@ -1,0 +1,64 @@
+"""Stop orders: taken under a lease of their own, ended only by a confirmation for the right epoch."""
+
+from __future__ import annotations
+
+from shared.boundary import Boundary
+from shared.errors import NotFoundError, RefusedError
+from shared.ids import AttemptId, Incarnation
+from shared.model.attempt import Exclusion
+from shared.model.stop import StopResult
+from shared.store.sqlite.rows import finding_text
+from shared.store.sqlite.writing import Writing
+from shared.wake import COORDINATOR
+
+_LIVE = "boot_id = :boot AND expires_mono_us > :mono"
+
+TAKE_ORDER = f"""UPDATE stop_order SET owner = :owner, boot_id = :boot, expires_mono_us = :mono + :lease
+  WHERE id = :id AND closed_at_us IS NULL AND (NOT ({_LIVE}) OR owner = :owner) RETURNING attempt_id, epoch"""
+RELEASE_EXCLUSION = """UPDATE attempt SET exclusion = 'released', exclusion_proof = :proof
+  WHERE id = :attempt AND epoch = :epoch AND ended_at_us IS NOT NULL AND exclusion = 'held' RETURNING id"""
+CLOSE_ORDER = """UPDATE stop_order SET closed_at_us = :wall, closed_by = :by
+  WHERE attempt_id = :attempt AND closed_at_us IS NULL"""
+REPORT_UNPROVEN = f"""UPDATE stop_order SET owner = NULL, boot_id = :boot, expires_mono_us = :mono + :retry, tries = tries + 1,
+  finding = :finding WHERE id = :id AND closed_at_us IS NULL AND owner = :owner AND {_LIVE} RETURNING attempt_id, epoch, tries"""
+
+
+class Stops(Writing):
+    """See `contract.Tx`, "Stop orders"."""
+
+    def take_stop_order(self, order_id: int, owner: Incarnation, *, lease_us: int) -> bool:
+        """See `Tx.take_stop_order`. Taking what one holds extends it. Raises RefusedError: the taker does not take part."""
+        self._require_present(owner)
+        self._note(Boundary.STOP_COMMIT)
+        return self._db.one(TAKE_ORDER, self._clock | {"id": order_id, "owner": owner, "lease": lease_us}) is not None
+
+    def confirm_stopped(self, attempt_id: AttemptId, *, expected_epoch: int, proof: str, by: str) -> None:
+        """See `Tx.confirm_stopped`. Raises NotFoundError when there is no such attempt."""
+        attempt = self.attempt(attempt_id)
+        if attempt is None:
+            raise NotFoundError(f"no attempt {attempt_id} in this home")
+        if attempt.epoch != expected_epoch:
+            raise RefusedError(f"{attempt_id} is at epoch {attempt.epoch}, not {expected_epoch}")
+        if attempt.ended_at_us is None:
+            raise RefusedError(f"{attempt_id} has not ended: it is {attempt.state}")
+        self._note(Boundary.STOP_COMMIT, COORDINATOR, ends=True)
+        if attempt.exclusion is Exclusion.RELEASED:
+            return
+        params = {"attempt": attempt_id, "epoch": expected_epoch, "proof": proof, "by": by, "wall": self._now.wall_us}
+        if self._db.one(RELEASE_EXCLUSION, params) is None:
+            raise RefusedError(f"{attempt_id} changed meanwhile")
+        self._db.rows(CLOSE_ORDER, params)
+        self._event("attempt.stop_confirmed", {"proof": proof, "by": by}, attempt=attempt_id, epoch=expected_epoch)
+
+    def report_unproven(self, order_id: int, owner: Incarnation, result: StopResult, *, retry_us: int) -> None:
+        """See `Tx.report_unproven`. Raises RefusedError when the order is not this owner's any more."""
+        self._note(Boundary.STOP_COMMIT)
+        finding = finding_text(result)
+        before = self._db.value("SELECT finding FROM stop_order WHERE id = ?", (order_id,))
+        params = self._clock | {"id": order_id, "owner": owner, "retry": retry_us, "finding": finding}
+        row = self._db.one(REPORT_UNPROVEN, params)
+        if row is None:
+            raise RefusedError(f"stop order {order_id} is not held by {owner}")
+        if finding != before:  # what is found again and again is told once
+            facts = {"order": order_id, "tries": row["tries"], "by": owner}
+            self._event("stop.unproven", facts, attempt=AttemptId(row["attempt_id"]), epoch=row["epoch"])
