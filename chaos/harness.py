@@ -1,0 +1,285 @@
+"""A fresh home in a folder of its own, and real coordinators and workers on it, to be started, harmed and started again.
+
+Whatever this brings about is killed and reaped at the end, on every path: the process that drills becomes a subreaper, so that
+what loses its parent falls to it. Rule: design §9 ("Drills").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from chaos.history import History, Job, record
+from chaos.witness import Witness
+from shared import boundary
+from shared.boundary import Boundary
+from shared.clock import SystemClock
+from shared.home import Home, create_home
+from shared.ids import AttemptId, WorkId
+from shared.model.settings import Config, Settings
+from shared.model.work import NewWork
+from shared.policy.capacity import POOL_JOBS
+from shared.process import procfs
+from shared.store.contract import IdleState, ReadTx
+from shared.store.sqlite.store import create, open_store
+from shared.wake import Ringer
+
+R = TypeVar("R")
+
+DRILL_ID = "drill"
+COORDINATOR = "coordinator"
+ZYGOTE_NAME = "tenure-zygote"
+LONGEST_PAUSE_S = 0.05
+QUIET_BOUND_S = 30.0
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class StillWaitingError(AssertionError):
+    """Something that a drill waits for did not come true within its bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """Where a process is to be hit: `BOUNDARY:SIDE:KILL|STOP[:VICTIMS]`, as `shared/boundary.py` reads it."""
+
+    order: str
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """One started process; `name` is `coordinator` or a worker's name."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        """Its pid; not reused before it was reaped."""
+        return self.process.pid
+
+
+class Harness:
+    """One drill's home and processes. A context: leaving it kills and reaps everything it brought about."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        """Make the home, its store and its configuration in an empty folder.
+
+        Args:
+            settings: Activated as the first configuration.
+        """
+        _become_subreaper()
+        self._before = _tree()
+        self._started: list[Running] = []
+        self._folder = folder
+        self._logs = folder / "logs"
+        self._logs.mkdir(parents=True)
+        self.clock = SystemClock()
+        self.home: Home = create_home(folder / "home")[0]
+        (self.home.path / "drill").write_text(DRILL_ID, encoding="ascii")
+        self.witness = Witness(folder / "witness")
+        self.settings = settings
+        self.jobs: list[Job] = []
+        create(self.home.path, self.clock)
+        self.store = open_store(self.home.path, self.clock, ring=Ringer(self.home.run))
+        config = Config(settings=settings)
+        self.store.write(lambda tx: tx.activate_config(config.to_json(), config.digest, str(folder / "tenure.toml")))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self, name: str, *, arm: Arm | None = None) -> Running:
+        """Start a coordinator or the named worker; returns at once."""
+        words = [COORDINATOR] if name == COORDINATOR else ["worker", "--name", name]
+        env = {key: value for key, value in os.environ.items() if not key.startswith(("TENURE_", "PYTHON"))}
+        if arm is not None:
+            env |= {"TENURE_ARM": arm.order, "TENURE_DRILL": DRILL_ID}
+        log = self._logs / f"{len(self._started):04}-{name}.log"
+        with log.open("wb") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "shared.cli", "--home", str(self.home.path), *words],
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                start_new_session=True,
+            )
+        running = Running(name, process, log)
+        self._started.append(running)
+        return running
+
+    def kill(self, running: Running) -> None:
+        """Kill -9 and reap a process that was started here; the shims and jobs below it live on."""
+        if running.process.poll() is None:
+            boundary.kill(running.pid, signal.SIGKILL, Boundary.HARM_SIGNAL)
+            running.process.wait()
+
+    def kill_zygote(self, running: Running) -> bool:
+        """Kill -9 a worker's zygote; False when it has none just now."""
+        for pid in procfs.children(running.pid):
+            if _name(pid) == ZYGOTE_NAME:
+                _kill(pid)
+                return True
+        return False
+
+    def submit(self, *, wait: float | Path = 0, status: int = 0) -> WorkId:
+        """Submit a job that reports to the witness; see `Witness.command`."""
+        work_id = self.submit_command(self.witness.command(wait=wait, status=status))
+        self.jobs.append(Job(work_id, status))
+        return work_id
+
+    def submit_command(self, command: Sequence[str]) -> WorkId:
+        """Submit any command; it is no job of the witness."""
+        work = NewWork(
+            scope="",
+            binding=None,
+            command=tuple(command),
+            env=(),
+            cwd="/",
+            input=None,
+            submitted_by="drill",
+        )
+        return self.store.write(lambda tx: tx.submit(work, POOL_JOBS))
+
+    def cancel(self, work_id: WorkId) -> None:
+        """Cancel a job; from here on it may have started, or not."""
+        self.store.write(lambda tx: tx.cancel_work(work_id, by="drill", reason="drill"))
+        self.jobs = [Job(job.work_id, job.status, job.cancelled or job.work_id == work_id) for job in self.jobs]
+
+    def read(self, fn: Callable[[ReadTx], R]) -> R:
+        """Read the store."""
+        return self.store.read(fn)
+
+    def attempt_states(self) -> dict[AttemptId, str]:
+        """State of every attempt of the jobs submitted here."""
+
+        def read(tx: ReadTx) -> dict[AttemptId, str]:
+            return {attempt.id: attempt.state for job in self.jobs for attempt in tx.attempts(job.work_id)}
+
+        return self.read(read)
+
+    def wait_quiet(self, bound_s: float = QUIET_BOUND_S) -> None:
+        """Wait until nothing is live or waiting any more.
+
+        Raises:
+            StillWaitingError: it did not come to rest in time; what it came to is named.
+        """
+
+        def is_quiet() -> bool:
+            state: IdleState = self.read(lambda tx: tx.idle_state())
+            return state.live == 0 and state.waiting == 0
+
+        self.wait(is_quiet, "nothing is live or waiting", bound_s)
+
+    def wait(self, predicate: Callable[[], R], what: str, bound_s: float = QUIET_BOUND_S) -> R:
+        """Ask again and again until the answer is true; return it. What ended below us is reaped meanwhile.
+
+        Raises:
+            StillWaitingError: the bound passed first.
+        """
+        until = time.monotonic() + bound_s
+        pause = 0.002
+        while True:
+            answer = predicate()
+            if answer:
+                return answer
+            self.reap_orphans()
+            if time.monotonic() >= until:
+                raise StillWaitingError(f"not within {bound_s:g} s: {what}; last: {self.describe()}")
+            time.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_PAUSE_S)
+
+    def describe(self) -> str:
+        """What is not over, in a line, for a failure."""
+        state = self.read(lambda tx: tx.idle_state())
+        alive = [f"{running.name}:{running.pid}" for running in self._started if running.process.poll() is None]
+        open_attempts = {name: word for name, word in self.attempt_states().items() if word not in ENDED}
+        return f"{state}, open {open_attempts}, running {alive}, logs {self._logs}"
+
+    def history(self) -> History:
+        """Everything the checks look at."""
+        return record(
+            self.store,
+            self.home.attempts,
+            self.jobs,
+            self.witness.lines(),
+            job_concurrency=self.settings.job_concurrency,
+        )
+
+    def reached(self) -> list[str]:
+        """Lines of the drill's log: every armed boundary that was reached, `ORDER PID TICKS` each."""
+        try:
+            return (self.home.path / "drill.log").read_text(encoding="ascii").splitlines()
+        except FileNotFoundError:
+            return []
+
+    def reap_orphans(self) -> None:
+        """Take the exit status of what ended below us and belongs to nobody, as init would."""
+        owned = {running.pid for running in self._started} | {pid for pid, _ in self._before}
+        for pid in procfs.children(os.getpid()):
+            if pid not in owned and _is_zombie(pid):
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
+    def close(self) -> None:
+        """Kill and reap everything that this drill brought about. May be repeated."""
+        for running in self._started:
+            self.kill(running)
+        while left := _tree() - self._before:
+            for pid, _ in left:
+                _kill(pid)
+            self.reap_orphans()
+            time.sleep(0.002)
+        self.store.close()
+
+
+ENDED = frozenset({"succeeded", "failed", "timed_out", "interrupted", "handed_off", "cancelled"})
+
+
+def _become_subreaper() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def _tree() -> set[tuple[int, int]]:
+    """Every process below this one, by pid and start, so that a pid used again is another process."""
+    found = set()
+    for pid in procfs.descendants(os.getpid()):
+        with contextlib.suppress(OSError):
+            found.add((pid, procfs.start_ticks(pid)))
+    return found
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        boundary.kill(pid, signal.SIGKILL, Boundary.HARM_SIGNAL)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return procfs.is_ended(pid, procfs.stat_fields(pid))
+    except OSError:
+        return False

@@ -1,0 +1,79 @@
+"""The witness: a file outside the home to which jobs write that they started and that they ended.
+
+It knows nothing of tenure's store, so it can contradict it. Each line is one `write` to a descriptor opened with O_APPEND, so
+lines of jobs that run at once never mix. Rule: design §9 ("Jobs write run id, epoch and pid …").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from shared.ids import AttemptId, WorkId
+
+OUTPUT = "begun\ndone\n"
+"""What every job of a witness prints when it is left alone."""
+
+# $1 the witness, $2 seconds or a FIFO to read a line from, $3 how to end: 0 to 255, or -N for signal N to itself.
+_SCRIPT = """
+say() { printf '%s %s %s %s %s\\n' "$1" "$TENURE_WORK" "$TENURE_ATTEMPT" "$TENURE_EPOCH" $$ >>"$witness"; }
+witness=$1
+say start
+echo begun
+if [ -p "$2" ]; then read -r _ <"$2"; elif [ "$2" != 0 ]; then sleep "$2"; fi
+echo done
+say end
+case $3 in -*) kill "$3" $$ ;; esac
+exit "$3"
+"""
+
+
+class Mark(StrEnum):
+    """What a job says of itself."""
+
+    START = "start"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the witness; `epoch` is the one the job was launched under, `pid` its own."""
+
+    mark: Mark
+    work_id: WorkId
+    attempt_id: AttemptId
+    epoch: int
+    pid: int
+
+
+class Witness:
+    """One witness file and the jobs that write to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.touch()
+
+    def command(self, *, wait: float | Path, status: int) -> tuple[str, ...]:
+        """A job that says start, prints, waits, prints, says end, and ends as told.
+
+        Args:
+            wait: Seconds, or a FIFO from which it reads a line.
+            status: 0 to 255, or the negative number of the signal it sends itself.
+        """
+        until = str(wait) if isinstance(wait, Path) else f"{wait:g}"
+        return ("/bin/sh", "-c", _SCRIPT, "job", str(self.path), until, str(status))
+
+    def lines(self) -> list[Line]:
+        """Everything said so far, in the order it was said."""
+        return [parse(line) for line in self.path.read_text(encoding="ascii").splitlines()]
+
+
+def parse(text: str) -> Line:
+    """One line of a witness file.
+
+    Raises:
+        ValueError: it is none.
+    """
+    mark, work, attempt, epoch, pid = text.split(" ")
+    return Line(Mark(mark), WorkId(work), AttemptId(attempt), int(epoch), int(pid))
