@@ -61,9 +61,11 @@ def _prepare(files_soft: int) -> None:
 
 def _serve(control: socket.socket) -> NoReturn:
     while True:
-        request, descriptors, _, _ = socket.recv_fds(control, 16, 2, socket.MSG_CMSG_CLOEXEC)
+        request, descriptors, _, _ = socket.recv_fds(control, 16, 2)
         if not request:
             os._exit(0)
+        for fd in descriptors:
+            os.set_inheritable(fd, False)  # noqa: FBT003 - recv_fds of Python 3.11 drops MSG_CMSG_CLOEXEC
         if len(descriptors) == 2:
             try:
                 _fork_shim(*descriptors, control=control)
