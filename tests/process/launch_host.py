@@ -28,6 +28,7 @@ class Host:
         self.attempts.mkdir()
         self.launcher = ZygoteLauncher(self.attempts, home)
         self._reaper = reaper
+        self._held: list[HeldLaunch] = []
         self._numbers = iter(range(1, 10_000))
 
     def spec(
@@ -54,8 +55,13 @@ class Host:
     def hold(self, spec: LaunchSpec) -> HeldLaunch:
         """Launch up to READY."""
         held = self.launcher.launch(spec)
-        self._reaper.tell(held.pin.shim.pid)
+        self._held.append(held)
+        self.tell(held.pin.shim.pid)
         return held
+
+    def tell(self, pid: int) -> None:
+        """Own a process that a job left behind."""
+        self._reaper.tell(pid)
 
     def start(self, argv: Sequence[str], **more: Any) -> Pin:
         """Launch, say GO, and wait until the job is registered or over."""
@@ -67,7 +73,7 @@ class Host:
         )
         child = self.evidence(held.pin).child
         if child is not None:
-            self._reaper.tell(child.pid)
+            self.tell(child.pid)
         return held.pin
 
     def run(self, argv: Sequence[str], **more: Any) -> Pin:
@@ -106,6 +112,8 @@ class Host:
 
     def close(self) -> None:
         boundary.install(None)
+        for held in self._held:
+            held.close()
         self.launcher.close()
 
 
