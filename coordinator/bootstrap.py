@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+from collections.abc import Hashable
 from pathlib import Path
-
-from shared.store.sqlite.store import open_store
 
 from coordinator.coordinator import Coordinator
 from coordinator.leadership import Candidate, Leadership
@@ -22,6 +21,7 @@ from shared.model.evidence import LockState
 from shared.model.instant import US_PER_MS
 from shared.process.filelock import IncarnationLock, probe
 from shared.process.watcher import Watcher
+from shared.store.sqlite.store import open_store
 from shared.wake import COORDINATOR, Bell, Ringer
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,12 @@ def main(options: ChildOptions) -> None:
     name = store.write(lambda tx: tx.next_incarnation(COORDINATOR))
     lock = IncarnationLock.take(home.run / f"{name}.lock")
     bell = Bell(home.run, name)
-    watcher = Watcher(lambda _key: bell.ring())
+
+    def worker_died(_key: Hashable) -> None:
+        coordinator.notice_death()
+        bell.ring()
+
+    watcher = Watcher(worker_died)
 
     def probe_lock(owner: str, device: int, inode: int) -> LockState:
         return probe(home.run / f"{owner}.lock", device, inode)

@@ -63,11 +63,16 @@ class Coordinator:
         self._config: tuple[ConfigGeneration | None, Config] = (None, DEFAULT)
         self._due_us = clock.now().mono_us
         self._first = True
+        self._death_seen = False
 
     @property
     def leads(self) -> bool:
         """True while it believes that it leads; every transaction checks that anew."""
         return self._leadership.generation is not None
+
+    def notice_death(self) -> None:
+        """A watched worker's process ended: the next step makes a pass. Safe from any thread; wake the step yourself."""
+        self._death_seen = True
 
     def step(self) -> int:
         """Do what is due; returns the monotonic microsecond of the next step at the latest.
@@ -98,8 +103,9 @@ class Coordinator:
     def _lead(self) -> int:
         now = self._clock.now()
         changed = self._store.changed()
-        if self._first or changed or now.mono_us >= self._due_us:
-            trigger = "startup" if self._first else "wake" if changed else "deadline"
+        death, self._death_seen = self._death_seen, False
+        if self._first or changed or death or now.mono_us >= self._due_us:
+            trigger = "startup" if self._first else "wake" if changed or death else "deadline"
             more = self._pass(now, trigger)
             self._first = False
             if more:
