@@ -13,6 +13,8 @@ from typing import Protocol
 
 from shared.model.instant import US_PER_S, Instant
 
+MS_PER_S = 1_000
+
 
 class WaitEnd(StrEnum):
     """Why a wait ended."""
@@ -54,11 +56,17 @@ class SystemClock:
         if wake is None:
             time.sleep(timeout_s)
             return WaitEnd.DEADLINE
-        readable, _, _ = select.select([wake], [], [], timeout_s)
-        if not readable:
+        if not _is_readable(wake, timeout_s):
             return WaitEnd.DEADLINE
         wake.drain()
         return WaitEnd.WOKEN
+
+
+def _is_readable(wake: Wake, timeout_s: float) -> bool:
+    """Whether a wake came in time. `poll`, as `select` refuses descriptors above 1023."""
+    poller = select.poll()
+    poller.register(wake, select.POLLIN)
+    return bool(poller.poll(timeout_s * MS_PER_S))
 
 
 class VirtualClock:
@@ -76,7 +84,7 @@ class VirtualClock:
 
     def wait(self, until_mono_us: int, wake: Wake | None) -> WaitEnd:
         """See `Clock.wait`."""
-        if wake is not None and select.select([wake], [], [], 0)[0]:
+        if wake is not None and _is_readable(wake, 0):
             wake.drain()
             return WaitEnd.WOKEN
         self.advance(max(0, until_mono_us - self._now.mono_us))
