@@ -28,10 +28,8 @@ from shared.errors import TenureError
 
 ORPHAN_BOUND_S = 1.8  # from the parent's death to this process's own end, which is promised within 2 s
 COMM_CHARS_MAX = 15  # of a process name, in the kernel
-LEFT_TO_PARENT = (
-    signal.SIGINT,
-    signal.SIGHUP,
-)  # the terminal sends them to the whole group; `up` decides what they mean
+LEFT_TO_PARENT = (signal.SIGINT, signal.SIGHUP)  # a terminal sends them to the whole group; `up` says what they mean
+HURRY = signal.SIGUSR1  # from `up`: no more time for the drain
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +84,7 @@ class ChildOptions:
     Attributes:
         home: Absolute path of the home.
         name: `coordinator`, or the worker's name.
-        drain_s: Time for the drain at the first SIGTERM; a second one makes it 0.
+        drain_s: Time for the drain once it is asked to stop.
         parent_pid: The `tenure up` above it; None when it runs alone.
         log_level: Lowest level logged.
         stop: Asked when this process shall end.
@@ -144,35 +142,37 @@ def run(target: str, options: ChildOptions, queue: Queue[Any]) -> None:
         os.close(held)
     finally:
         # The interpreter's own end gives handled signals their deadly default back, ignored ones not.
-        for number in (signal.SIGTERM, *LEFT_TO_PARENT):
+        for number in (signal.SIGTERM, HURRY, *LEFT_TO_PARENT):
             signal.signal(number, signal.SIG_IGN)
         finish_log()
 
 
 def listen(options: ChildOptions) -> None:
-    """Let SIGTERM ask for the stop, the second one for no drain; alone, Ctrl-C and a hang-up too. Call it from the main thread.
+    """Turn signals into `options.stop`. Call it from the main thread.
 
-    The handlers do nothing: Python's own writes each signal's number to a pipe, and a thread reads that. A handler in Python
-    would only run once the main thread wakes, and a signal that comes just before that thread blocks does not wake it.
-
-    Under `tenure up` Ctrl-C and hang-up are passed over, not ignored: what is ignored stays ignored in every program that is
+    Alone, SIGTERM, Ctrl-C and a hang-up ask for the stop, and a second one takes the drain away. Under `tenure up` SIGTERM asks,
+    however often (one that is sent to a whole group comes twice: directly, and through `up`), `HURRY` takes the drain away, and
+    the terminal's signals are passed over. Passed over, not ignored: what is ignored stays ignored in every program that is
     exec'ed below, a job for instance. What this process itself was told to ignore (`nohup`) stays so.
+
+    The handlers do nothing: Python writes each signal's number to a pipe, and a thread reads that. A handler in Python would only
+    run once the main thread wakes, and a signal that comes just before that thread blocks does not wake it.
     """
+    alone = options.parent_pid is None
     numbers, tell = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(tell, False)
     signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
-    asking = {signal.SIGTERM, *(LEFT_TO_PARENT if options.parent_pid is None else ())}
-    for number in (signal.SIGTERM, *LEFT_TO_PARENT):
-        if number is signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
+    for number in (signal.SIGTERM, *LEFT_TO_PARENT, *(() if alone else (HURRY,))):
+        if number not in LEFT_TO_PARENT or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _pass_over)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, LEFT_TO_PARENT)  # the parent blocks them around the spawn
 
     def hear() -> None:
         while True:
             for number in os.read(numbers, 64):
-                if number in asking:
-                    drain_s = 0.0 if options.stop.asked else options.drain_s
-                    options.stop.ask(drain_s, signal.Signals(number).name)
+                hurry = options.stop.asked if alone else number == HURRY
+                if hurry or alone or number == signal.SIGTERM:
+                    options.stop.ask(0.0 if hurry else options.drain_s, signal.Signals(number).name)
 
     threading.Thread(target=hear, name="signals", daemon=True).start()
 

@@ -22,7 +22,8 @@ from multiprocessing.process import BaseProcess
 from types import FrameType, TracebackType
 from typing import Protocol, Self
 
-from shared import child
+from shared import boundary, child
+from shared.boundary import Boundary
 from shared.clock import Clock
 from shared.logs import ChildLog, TerminalHandler
 from shared.model.instant import US_PER_MS, US_PER_S
@@ -213,7 +214,7 @@ class Supervisor:
                 self._give_up(each, code)
             else:
                 self._died(each, f"died ({how})", **facts)
-        elif code not in {0, -signal.SIGTERM}:  # that signal, before its handler stood: nothing was begun yet
+        elif code not in {0, -signal.SIGTERM, -child.HURRY}:  # killed before its handlers stood: nothing was begun yet
             self.code = self.code or 1
             self._report(
                 "child.unclean", f"{each.plan.name} did not end cleanly ({how})", child=each.plan.name, **facts
@@ -246,6 +247,8 @@ class Supervisor:
                 line = f"{each.plan.name} did not end in time: killing it (what it runs lives on)"
                 self._report("child.killed", line, child=each.plan.name, pid=each.process.pid)
                 each.process.kill()
+            elif self._phase is Phase.HURRYING and each.process.exitcode is None:
+                boundary.kill(each.process.pid or 0, child.HURRY, Boundary.HARM_SIGNAL)
             else:
                 each.process.terminate()
 

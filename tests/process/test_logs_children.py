@@ -125,7 +125,7 @@ def test_all_records_of_a_child_that_ends_arrive_in_order(start: Start, terminal
 
 
 def test_a_child_killed_in_the_middle_of_a_record_ends_its_own_receiver_and_silences_nobody(
-    start: Start, terminal: Records
+    start: Start, terminal: Records, tmp_path: Path
 ) -> None:
     other = start("chatty")
     wait_for(terminal, "child-1", "child.ready")
@@ -135,7 +135,7 @@ def test_a_child_killed_in_the_middle_of_a_record_ends_its_own_receiver_and_sile
     run.process.join(30)
     assert run.process.exitcode == -signal.SIGKILL
     wait_until(run.has_received_all, "the receiver ends with the child")
-    os.kill(other.process.pid or 0, signal.SIGUSR1)
+    up_children.have_said(tmp_path, other.process.name)
     wait_for(terminal, "child-1", "chat.said")
 
 
@@ -149,7 +149,9 @@ def test_control_with_the_write_end_open_the_receiver_would_wait_for_ever(start:
     wait_until(run.has_received_all, "the receiver ends")
 
 
-def test_children_killed_while_they_flood_the_log_leave_the_others_heard(start: Start, terminal: Records) -> None:
+def test_children_killed_while_they_flood_the_log_leave_the_others_heard(
+    start: Start, terminal: Records, tmp_path: Path
+) -> None:
     other = start("chatty")
     wait_for(terminal, "child-1", "child.ready")
 
@@ -160,7 +162,7 @@ def test_children_killed_while_they_flood_the_log_leave_the_others_heard(start: 
         run.kill()
         terminal.open.set()
         wait_until(run.has_received_all, "its receiver ends")
-        os.kill(other.process.pid or 0, signal.SIGUSR1)
+        up_children.have_said(tmp_path, other.process.name)
         wait_for(terminal, other.process.name, "chat.said", number)
         terminal.seen[:] = [made for made in terminal.seen if made.processName == other.process.name]
 

@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import struct
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -86,15 +87,27 @@ def torn(options: ChildOptions) -> None:
 
 
 def chatty(options: ChildOptions) -> None:
-    """Logs one numbered record each time it gets SIGUSR1."""
-    told, tell = os.pipe()
-    signal.signal(signal.SIGUSR1, lambda *_: os.write(tell, b"1"))
-    options.stop.on_ask(lambda: os.write(tell, b"2"))
+    """Logs one numbered record each time `have_said` is called."""
+    path = said_fifo(options.home, options.name)
+    os.mkfifo(path)
+    fifo = os.open(path, os.O_RDWR)
+    options.stop.on_ask(lambda: os.write(fifo, b"2"))
     log.info("child.ready")
     number = 0
-    while os.read(told, 1) == b"1":
+    while os.read(fifo, 1) == b"1":
         number += 1
         log.info("chat.said", extra={"number": number})
+
+
+def have_said(home: Path, name: str) -> None:
+    """Let a `chatty` child log its next record."""
+    fifo = os.open(said_fifo(home, name), os.O_WRONLY | os.O_NONBLOCK)
+    os.write(fifo, b"1")
+    os.close(fifo)
+
+
+def said_fifo(home: str | Path, name: str) -> Path:
+    return Path(home) / f"{name}.fifo"
 
 
 def counting(options: ChildOptions) -> None:
@@ -106,6 +119,15 @@ def counting(options: ChildOptions) -> None:
 
     for number in range(RECORDS):
         log.info("count", extra={"number": number, "own": Own()})
+
+
+def launching(options: ChildOptions) -> None:
+    """Execs a program and logs which signals that ignores."""
+    wait = _asks(options)
+    done = subprocess.run(["cat", "/proc/self/status"], capture_output=True, text=True, check=True)
+    line = next(line for line in done.stdout.splitlines() if line.startswith("SigIgn"))
+    log.info("launch.ignores", extra={"mask": line.split()[1]})
+    wait()
 
 
 def _asks(options: ChildOptions) -> Callable[[], None]:
