@@ -10,8 +10,6 @@ import sys
 from collections.abc import Hashable
 from pathlib import Path
 
-from shared.store.sqlite.store import open_store
-
 from shared import boundary
 from shared.child import ChildOptions, listen
 from shared.clock import Clock, SystemClock
@@ -31,6 +29,7 @@ from shared.process.limits import raise_file_limit
 from shared.process.stopper import stop
 from shared.process.watcher import Watcher
 from shared.store.contract import Registration, Store
+from shared.store.sqlite.store import open_store
 from shared.wake import Bell, Ringer
 from worker.batch import Batch
 from worker.environment import job_environment
@@ -104,7 +103,7 @@ def main(options: ChildOptions) -> None:
         executors=registry([ShellExecutor(job_environment(os.environ, prefix=Path(sys.prefix), home=home.path))]),
         batch=Batch(store),
     )
-    worker = Worker(ports, completions, lease_us=config.settings.lease_us)
+    worker = Worker(ports, completions)
     registration = Registration(
         id=me,
         name=options.name,

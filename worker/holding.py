@@ -34,12 +34,14 @@ class Holding:
         pin: The launch being watched.
         orphan: The shim is dead; its child is watched.
         deadline_mono_us: When the attempt runs out of time, on this boot's monotonic clock.
+        lease_until_mono_us: Until when the lease surely holds, by what this worker was told; GO is not sent later.
     """
 
     assignment: Assignment
     phase: Phase
     deadline_mono_us: int
     recovering: bool
+    lease_until_mono_us: int
     launch: HeldLaunch | None = None
     pin: Pin | None = None
     orphan: bool = False
@@ -69,4 +71,11 @@ def holding_of(assignment: Assignment, now: Instant) -> Holding:
     else:
         since_us = now.mono_us - max(0, now.wall_us - attempt.budget_since_at_us)
     deadline_mono_us = since_us + attempt.budget_us
-    return Holding(assignment, Phase.ACCEPTING, deadline_mono_us, assignment.recovery, pin=attempt.pin)
+    return Holding(
+        assignment,
+        Phase.ACCEPTING,
+        deadline_mono_us,
+        recovering=assignment.recovery,
+        lease_until_mono_us=assignment.expires_mono_us,
+        pin=attempt.pin,
+    )

@@ -73,7 +73,7 @@ class Launches:
             return
         holding.pin = held.pin
         holding.launch = None
-        if self._ports.clock.now().mono_us >= holding.deadline_mono_us:
+        if self._ports.clock.now().mono_us >= min(holding.deadline_mono_us, holding.lease_until_mono_us):
             held.close()
         else:
             try:

@@ -13,8 +13,10 @@ from collections.abc import Hashable
 from shared.errors import RefusedError
 from shared.model.attempt import LeaseKey
 from shared.model.instant import US_PER_MS, US_PER_S, Instant
-from shared.policy.lease import beat_due_us, renewal_due_us
-from shared.store.contract import Assignment, ReadTx, Tx
+from shared.model.settings import DEFAULT, Config
+from shared.policy.lease import beat_due_us, is_adoptable, renewal_due_us
+from shared.policy.steps import is_final_work
+from shared.store.contract import Assignment, ConfigGeneration, ReadTx, Tx
 from worker.batch import Change
 from worker.ending import Endings
 from worker.holding import Holding, Phase, holding_of
@@ -34,15 +36,12 @@ TIMED_PHASES = (Phase.LAUNCHING, Phase.WATCHING)
 class Worker:
     """One worker incarnation's decisions and writes; everything slow happens on the pools."""
 
-    def __init__(self, ports: Ports, completions: queue.SimpleQueue[Completion], *, lease_us: int) -> None:
-        """Take the ports and the queue on which pools and watcher report.
-
-        Args:
-            lease_us: Lease duration of the configuration; renewals and beats follow from it.
-        """
+    def __init__(self, ports: Ports, completions: queue.SimpleQueue[Completion]) -> None:
+        """Take the ports, and the queue on which pools and watcher report."""
         self._ports = ports
         self._completions = completions
-        self._lease_us = lease_us
+        self._generation: int | None = None
+        self._lease_us = DEFAULT.settings.lease_us
         self._endings = Endings(ports, self._launch)
         self._launches = Launches(ports, self._endings)
         self._stops = Stops(ports)
@@ -102,17 +101,34 @@ class Worker:
                 if holding.phase is not Phase.ACCEPTING
             }
             renewed = ports.store.write(lambda tx: tx.renew(ports.me, lease_us=self._lease_us))
-            for attempt_id, epoch in expected - renewed:
-                lost = ports.current(attempt_id, epoch)
-                if lost is not None:
-                    log.warning("lease.lost", extra={"attempt": attempt_id, "epoch": epoch, "why": "renewal refused"})
-                    ports.drop(lost)
+            for holding in list(ports.holdings.values()):
+                lease = (holding.attempt_id, holding.key.epoch)
+                if lease in renewed:
+                    holding.lease_until_mono_us = max(holding.lease_until_mono_us, now.mono_us + self._lease_us)
+                elif lease in expected:
+                    self._lost(holding)
             self._renewal_due_us = now.mono_us + renewal_due_us(self._lease_us)
         elif now.mono_us >= self._beat_due_us:
             ports.store.write(lambda tx: tx.beat(ports.me))
         else:
             return
         self._beat_due_us = now.mono_us + beat_due_us(self._lease_us)
+
+    def _lost(self, holding: Holding) -> None:
+        """Look away from an attempt whose lease is gone. Its processes are left alone: whoever adopts it needs them, and whoever
+        ended it has ordered their stop. Rule: R08.
+        """
+
+        def adoptable(tx: ReadTx) -> bool:
+            attempt = tx.attempt(holding.attempt_id)
+            work = None if attempt is None else tx.work(attempt.work_id)
+            return is_adoptable(
+                attempt, holding.key.epoch, work_open=work is not None and not is_final_work(work.state)
+            )
+
+        left_to = "recovery" if self._ports.store.read(adoptable) else "its stop order"
+        log.warning("lease.lost", extra={"attempt": holding.attempt_id, "epoch": holding.key.epoch, "left_to": left_to})
+        self._ports.drop(holding)
 
     def _time_out(self, now: Instant) -> None:
         for holding in list(self._ports.holdings.values()):
@@ -121,7 +137,11 @@ class Worker:
 
     def _take_assignments(self, now: Instant) -> None:
         ports = self._ports
-        for assignment in ports.store.read(lambda tx: tx.assignments(ports.me, limit=ACCEPT_BATCH)):
+        generation, assignments = ports.store.read(
+            lambda tx: (tx.config(), tx.assignments(ports.me, limit=ACCEPT_BATCH))
+        )
+        self._follow(generation, now)
+        for assignment in assignments:
             old = ports.holdings.get(assignment.key.attempt_id)
             if old is not None and old.key.epoch == assignment.key.epoch:
                 continue
@@ -132,6 +152,17 @@ class Worker:
             holding = holding_of(assignment, now)
             ports.holdings[holding.attempt_id] = holding
             ports.batch.add(self._accepting(holding, assignment))
+
+    def _follow(self, generation: ConfigGeneration | None, now: Instant) -> None:
+        """Use the lease duration of the active configuration, as the claims do from its activation on."""
+        if generation is None or generation.number == self._generation:
+            return
+        self._generation = generation.number
+        lease_us = Config.from_json(generation.body).settings.lease_us
+        if lease_us < self._lease_us:
+            self._renewal_due_us = min(self._renewal_due_us, now.mono_us)
+            self._beat_due_us = min(self._beat_due_us, now.mono_us)
+        self._lease_us = lease_us
 
     def _accepting(self, holding: Holding, assignment: Assignment) -> Change:
         key = assignment.key

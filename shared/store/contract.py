@@ -66,6 +66,7 @@ class Assignment:
     Attributes:
         recovery: It takes over an earlier lease; False for a first claim.
         inputs: Bodies of the consumed inputs, in order.
+        expires_mono_us: When its lease lapses unless it is renewed.
     """
 
     key: LeaseKey
@@ -73,6 +74,7 @@ class Assignment:
     snapshot: Snapshot
     recovery: bool
     inputs: tuple[Input, ...]
+    expires_mono_us: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ WORKERS = f"""SELECT w.*,
     AS overdue
   FROM worker AS w WHERE (w.state = 'gone') = :gone ORDER BY w.name, w.number"""
 WORKERS_PRESENT = WORKERS.replace("(w.state = 'gone') = :gone", "w.state <> 'gone'")
-ASSIGNMENTS = f"""SELECT a.*, l.owner AS lease_owner, s.body AS snapshot FROM lease AS l
+ASSIGNMENTS = f"""SELECT a.*, l.expires_mono_us AS lease_expires_mono_us, s.body AS snapshot FROM lease AS l
   JOIN attempt AS a ON a.id = l.attempt_id JOIN snapshot AS s ON s.attempt_id = a.id
   WHERE l.owner = :owner AND {LIVE} AND l.accepted_at_us IS NULL AND a.ended_at_us IS NULL
   ORDER BY l.claimed_mono_us, l.attempt_id LIMIT :limit"""
@@ -187,7 +187,8 @@ class Reads:
             snapshot = Snapshot.from_json(row["snapshot"])
             key = LeaseKey(attempt.id, attempt.epoch, owner)
             inputs = tuple(self.inputs(snapshot.inputs))
-            assignments.append(Assignment(key, attempt, snapshot, attempt.epoch > 1, inputs))
+            expires_mono_us = row["lease_expires_mono_us"]
+            assignments.append(Assignment(key, attempt, snapshot, attempt.epoch > 1, inputs, expires_mono_us))
         return assignments
 
     def held(self, owner: Incarnation) -> list[LeaseKey]:
