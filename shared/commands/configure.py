@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -17,13 +15,14 @@ from typing import Annotated, Any, cast
 import typer
 
 from shared.clock import SystemClock
+from shared.commands.open_home import opened, place_of_home, working_folder
 from shared.config.loader import load, parse
 from shared.config.starter import starter_text
-from shared.errors import ConfigError, StoreUnavailableError, TenureError, UsageError
-from shared.home import Home, check_home, create_home, find_home, home_to_create, remove_empty_home
+from shared.errors import ConfigError, RefusedError, StoreUnavailableError, UsageError
+from shared.home import Home, create_home, home_to_create, remove_empty_home
 from shared.model.settings import Config
-from shared.store.contract import ConfigGeneration, Store
-from shared.wake import Ringer
+from shared.store.contract import ConfigGeneration
+from shared.store.sqlite import store as sqlite
 
 # Typer carries a click of its own from some version on and the public one before; this is the parent class in either.
 _BAD_USAGE = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
@@ -35,7 +34,7 @@ def init(argv: list[str], *, home: str | None) -> int:
 
     @app.command(help="Write a first tenure.toml and the home. What is there already is kept.")
     def command() -> None:
-        _init(home_to_create(home, os.environ, Path.cwd()))
+        _init(home_to_create(home, os.environ, working_folder()))
 
     return _call(app, argv, "tenure init")
 
@@ -52,7 +51,7 @@ def apply(argv: list[str], *, home: str | None) -> int:
         if check:
             _check(file, home)
         else:
-            _apply(file, find_home(home, os.environ, Path.cwd()))
+            _apply(file, home)
 
     return _call(app, argv, "tenure apply")
 
@@ -65,15 +64,16 @@ def _init(path: Path) -> None:
     else:
         text = starter_text(_running_command(), str(path))
         config = parse(text, source=str(target), folder=target.parent)
-    home = _make(path)
-    with _opened(home) as store:
-        active = store.read(lambda tx: tx.config())
+    _make(path)
+    with opened(str(path)) as home:
+        active = home.store.read(lambda tx: tx.config())
         if active is not None:
             print(f"{path} is a home already; generation {active.number} of {active.source_path} is active")
             return
         if text is not None:
             _write_new(target, text)
-        generation = store.write(lambda tx: tx.activate_config(config.to_json(), config.digest, str(target)))
+        body, digest = config.to_json(), config.digest
+        generation = home.store.write(lambda tx: tx.activate_config(body, digest, str(target)))
     kept = "kept as it was" if text is None else "written; it explains itself"
     print(f"{target}  {kept}")
     print(f"{path}  made; generation {generation} is active: {_summary(config)}")
@@ -81,33 +81,32 @@ def _init(path: Path) -> None:
     _say_retries(config)
 
 
-def _make(path: Path) -> Home:
-    """The home with its store, made where they are not there yet; a home without a store is not left behind."""
-    from shared.store.sqlite.store import create
-
+def _make(path: Path) -> None:
+    """Make the home and its store where they are not there yet; a home that can have no store is not left behind."""
     home, created = create_home(path)
-    if not home.store.exists():
-        if any(home.attempts.iterdir()):
-            message = f"{path} holds attempts, but the store that knows them is gone"
-            raise StoreUnavailableError("store_regressed", message, hint=f"put a backup back as {home.store}")
-        try:
-            create(home.path, SystemClock())
-        except TenureError:
-            if created:
-                remove_empty_home(home)
-            raise
-    return home
+    if home.store.exists():
+        return
+    if any(home.attempts.iterdir()):
+        message = f"{path} holds attempts, but the store that knows them is gone"
+        raise StoreUnavailableError("store_regressed", message, hint=f"put a backup back as {home.store}")
+    try:
+        sqlite.create(home.path, SystemClock())
+    except RefusedError:
+        pass  # another `tenure init` made it in this moment
+    except StoreUnavailableError:
+        if created:
+            remove_empty_home(home)
+        raise
 
 
-def _apply(file: Path | None, path: Path) -> None:
+def _apply(file: Path | None, named: str | None) -> None:
     given = None if file is None else load(file)
-    home = check_home(path)
-    with _opened(home) as store:
-        before = store.read(lambda tx: tx.config())
-        source = _source(file, before, home)
+    with opened(named) as home:
+        before = home.store.read(lambda tx: tx.config())
+        source = _source(file, before, home.place)
         config = load(source) if given is None else given
         body, digest = config.to_json(), config.digest
-        generation = store.write(lambda tx: tx.activate_config(body, digest, str(source)))
+        generation = home.store.write(lambda tx: tx.activate_config(body, digest, str(source)))
     if before is not None and generation == before.number:
         print(f"{source}: unchanged; generation {generation} stays active")
     else:
@@ -116,21 +115,20 @@ def _apply(file: Path | None, path: Path) -> None:
     _say_retries(config)
 
 
-def _check(file: Path | None, home_name: str | None) -> None:
+def _check(file: Path | None, named: str | None) -> None:
     """Judge a file; compares it with the active configuration where there is a home."""
     given = None if file is None else load(file)
     try:
-        path = find_home(home_name, os.environ, Path.cwd())
+        place = place_of_home(named)
     except UsageError:
         if given is None:
             raise
         print(f"{file}: valid: {_summary(given)}")
         _say_retries(given)
         return
-    home = check_home(path)
-    with _opened(home) as store:
-        before = store.read(lambda tx: tx.config())
-    source = _source(file, before, home)
+    with opened(str(place.path)) as home:
+        before = home.store.read(lambda tx: tx.config())
+    source = _source(file, before, place)
     config = load(source) if given is None else given
     if before is not None and before.digest == config.digest:
         print(f"{source}: valid; the same as generation {before.number}, which is active")
@@ -144,15 +142,6 @@ def _source(file: Path | None, active: ConfigGeneration | None, home: Home) -> P
     if file is not None:
         return file.absolute()
     return home.config_path if active is None else Path(active.source_path)
-
-
-@contextmanager
-def _opened(home: Home) -> Iterator[Store]:
-    """The store of a home, with bells: a new configuration is due for the coordinator at once."""
-    from shared.store.sqlite.store import open_store
-
-    with closing(Ringer(home.run)) as ring, closing(open_store(home.path, SystemClock(), ring=ring)) as store:
-        yield store
 
 
 def _running_command() -> list[str]:
@@ -200,7 +189,7 @@ def _changes(before: ConfigGeneration | None, config: Config) -> str:
 def _parts(config: Config) -> dict[str, Any]:
     """The pieces a person would name, with their values."""
     settings = {f"settings.{name.removesuffix('_us')}": value for name, value in asdict(config.settings).items()}
-    scopes = {f'scope "{scope.name}"': scope for scope in config.scopes}
+    scopes = {f"scope {scope.name}": scope for scope in config.scopes}
     return settings | scopes | {f"binding {binding.name}": binding for binding in config.bindings}
 
 
