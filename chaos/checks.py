@@ -72,7 +72,9 @@ def statuses_are_true(history: History) -> list[str]:
             continue
         last = attempts[-1]
         expected = (
-            (AttemptState.SUCCEEDED, WorkState.COMPLETED) if job.status == 0 else (AttemptState.FAILED, WorkState.FAILED)
+            (AttemptState.SUCCEEDED, WorkState.COMPLETED)
+            if job.status == 0
+            else (AttemptState.FAILED, WorkState.FAILED)
         )
         if last.exit_status != job.status:
             found.append(f"{last.id} ended with {job.status}, recorded is {last.exit_status}")

@@ -91,7 +91,8 @@ class Harness:
         self.settings = settings
         self.jobs: list[Job] = []
         create(self.home.path, self.clock)
-        self.store = open_store(self.home.path, self.clock, ring=Ringer(self.home.run))
+        self._ringer = Ringer(self.home.run)
+        self.store = open_store(self.home.path, self.clock, ring=self._ringer)
         config = Config(settings=settings)
         self.store.write(lambda tx: tx.activate_config(config.to_json(), config.digest, str(folder / "tenure.toml")))
 
@@ -246,6 +247,7 @@ class Harness:
             self.reap_orphans()
             time.sleep(0.002)
         self.store.close()
+        self._ringer.close()
 
 
 ENDED = frozenset({"succeeded", "failed", "timed_out", "interrupted", "handed_off", "cancelled"})

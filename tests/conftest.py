@@ -15,6 +15,20 @@ settings.register_profile("tenure", deadline=None, print_blob=True)
 settings.load_profile("tenure")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--drills", action="store_true", help="run the long drills too (marked `drills`)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without `--drills` the long drills are left out, and counted as deselected."""
+    if config.getoption("--drills"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("drills")]
+    if left_out:
+        items[:] = [item for item in items if not item.get_closest_marker("drills")]
+        config.hook.pytest_deselected(items=left_out)
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clear what would lead a test to the home or the armed boundaries of whoever runs it."""

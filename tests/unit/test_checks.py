@@ -261,5 +261,5 @@ def test_a_line_of_the_witness_is_read_as_it_is_written() -> None:
 
 @pytest.mark.parametrize("text", ["", "start w2 w2.1 3", "begin w2 w2.1 3 7", "start w2 w2.1 x 7"])
 def test_anything_else_is_no_line_of_a_witness(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"."):
         parse(text)
