@@ -24,7 +24,7 @@ class Queue:
 
     def __init__(self, path: Path, *, wait_s: float) -> None:
         self._path = path
-        self._wait_s = wait_s
+        self.wait_s = wait_s
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
@@ -44,12 +44,12 @@ class Queue:
             if not self._helping:
                 if self._try():
                     return
-                if self._wait_s <= 0:
+                if self.wait_s <= 0:
                     raise self._busy()
                 self._helping = True
                 threading.Thread(target=self._help, name="store-queue", daemon=True).start()
             self._waiting = True
-            handed_over = self._changed.wait_for(lambda: self._granted, self._wait_s)
+            handed_over = self._changed.wait_for(lambda: self._granted, self.wait_s)
             self._waiting = False
             if not handed_over:
                 raise self._busy()
@@ -86,7 +86,7 @@ class Queue:
         holder = _holder(os.fstat(self._fd).st_ino)
         told = f"process {holder}" if holder is not None else "another process"
         return StoreBusyError(
-            f"{told} has held the store's queue for {self._wait_s:g} s; nothing was written",
+            f"{told} has held the store's queue for {self.wait_s:g} s; nothing was written",
             hint=None if holder is None else f"see whether process {holder} is stopped or stuck",
         )
 

@@ -49,6 +49,7 @@ def work_of_row(row: Row) -> Work:
         submitted_by=row["submitted_by"],
         submitted_at_us=row["submitted_at_us"],
         ended_at_us=row["ended_at_us"],
+        reason_limit=row["reason_limit"],
     )
 
 

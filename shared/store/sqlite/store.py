@@ -14,6 +14,7 @@ from typing import TypeVar
 from shared.clock import Clock
 from shared.errors import RefusedError, StoreUnavailableError
 from shared.home import Home
+from shared.model.instant import US_PER_S
 from shared.store.contract import ReadTx, Tx
 from shared.store.sqlite import checks, wal
 from shared.store.sqlite.ballast import Ballast
@@ -119,6 +120,10 @@ class SqliteStore:
             return fn(Reads(db, self.clock.now()))
         finally:
             db.rollback()
+
+    def bound_waits(self, wait_us: int) -> None:
+        """See `Store.bound_waits`."""
+        self._queue.wait_s = min(self._wait_s, wait_us / US_PER_S)
 
     def changed(self) -> bool:
         """See `Store.changed`."""

@@ -1,0 +1,19 @@
+"""Every backend passes every case; what a backend cannot do is skipped and counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.store_cases import CASES, Listed, claims, fences, recovery
+from tests.support.stores import World
+
+MODULES = (claims, fences, recovery)  # each lists its cases when it is imported
+
+
+@pytest.mark.parametrize(
+    "listed", [pytest.param(case, id=case.name, marks=pytest.mark.req(*case.req)) for case in CASES.values()]
+)
+def test_case(listed: Listed, world: World) -> None:
+    if listed.needs is not None and listed.needs not in world.backend.capabilities:
+        pytest.skip(f"{world.backend.name} has no {listed.needs}")
+    listed.run(world)
