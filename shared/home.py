@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,7 +117,9 @@ def check_home(path: Path) -> Home:
     _refuse_unmarked(home)
     for folder in (home.run, home.attempts):
         if not os.path.isdir(folder):
-            raise _not_a_home(f"{path} lacks its folder {folder.name}", "`tenure init` puts it back")
+            raise _not_a_home(
+                f"{path} lacks its folder {folder.name}", f"`tenure --home {shlex.quote(str(path))} init` puts it back"
+            )
     return home
 
 
@@ -187,7 +190,9 @@ def _refuse_foreign(home: Home) -> None:
     try:
         found = home.path.stat()
     except FileNotFoundError:
-        raise _not_a_home(f"{home.path} does not exist", "`tenure init` makes a home") from None
+        raise _not_a_home(
+            f"{home.path} does not exist", f"`tenure --home {shlex.quote(str(home.path))} init` makes it"
+        ) from None
     except OSError as error:
         raise _not_a_home(f"{home.path} cannot be used: {error.strerror}") from error
     if not home.path.is_dir():

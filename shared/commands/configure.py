@@ -15,7 +15,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from shared.clock import SystemClock
-from shared.commands.open_home import opened, place_of_home, working_folder
+from shared.commands.open_home import command_for, opened, place_of_home, working_folder
 from shared.config.loader import load, parse
 from shared.config.starter import starter_text
 from shared.errors import ConfigError, RefusedError, StoreUnavailableError, UsageError
@@ -34,7 +34,7 @@ def init(argv: list[str], *, home: str | None) -> int:
 
     @app.command(help="Write a first tenure.toml and the home. What is there already is kept.")
     def command() -> None:
-        _init(home_to_create(home, os.environ, working_folder()))
+        _init(home_to_create(home, os.environ, working_folder()), home)
 
     return _call(app, argv, "tenure init")
 
@@ -56,7 +56,7 @@ def apply(argv: list[str], *, home: str | None) -> int:
     return _call(app, argv, "tenure apply")
 
 
-def _init(path: Path) -> None:
+def _init(path: Path, named: str | None) -> None:
     target = Home(path).config_path
     text: str | None = None
     if os.path.lexists(target):
@@ -77,7 +77,7 @@ def _init(path: Path) -> None:
     kept = "kept as it was" if text is None else "written; it explains itself"
     print(f"{target}  {kept}")
     print(f"{path}  made; generation {generation} is active: {_summary(config)}")
-    print("next: `tenure up` in one terminal, `tenure run -- echo hello` in another")
+    print(f"next: `{command_for(named, 'up')}` in one terminal, `{command_for(named, 'run -- echo hello')}` in another")
     _say_retries(config)
 
 

@@ -142,7 +142,7 @@ def test_init_in_a_folder_that_is_not_ours_is_refused_and_leaves_it_alone(shell:
     assert other.stat().st_mode & 0o777 == 0o755
 
     (other / "thesis.tex").unlink()
-    shell.ok("--home", str(other), "init")
+    assert f"next: `tenure --home {other} up`" in shell.ok("--home", str(other), "init")
     assert (other / "tenure.toml").is_file()
 
 

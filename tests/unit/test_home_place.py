@@ -171,7 +171,7 @@ def test_a_home_that_is_not_there_names_the_command_that_makes_one(tmp_path: Pat
     error = refusal(tmp_path / "h")
 
     assert "does not exist" in str(error)
-    assert "tenure init" in str(error.hint)
+    assert error.hint == f"`tenure --home {tmp_path / 'h'} init` makes it"
     assert not (tmp_path / "h").exists()
 
 
