@@ -6,7 +6,7 @@ they cost a busy system nothing and an idle one almost nothing. Rule: requiremen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from coordinator.leadership import Leadership
 from shared.clock import Clock
@@ -38,6 +38,11 @@ class Notes:
             self._passes.append(record)
         if self._due_us is None and (self._waits or self._passes):
             self._due_us = self._clock.now().mono_us + DELAY_US
+
+    def started(self, work_ids: Collection[WorkId]) -> None:
+        """Drop why these waited: they start."""
+        for work_id in work_ids:
+            self._waits.pop(work_id, None)
 
     @property
     def due_us(self) -> int | None:

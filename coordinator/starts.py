@@ -158,6 +158,7 @@ class Starts:
     def _write(self, starts: Sequence[Start], waits: Sequence[Wait], found: Candidates) -> tuple[int, bool]:
         """Claim in small batches, so that the first starts do not wait for the last; returns (claims made, some raced)."""
         claimed, raced = 0, False
+        self._notes.started({start.work_id for start in starts})
         ready = {work.id: work for work in found.ready}
         for at in range(0, len(starts), CLAIMS_PER_COMMIT):
             batch = starts[at : at + CLAIMS_PER_COMMIT]
@@ -170,7 +171,6 @@ class Starts:
 
     def _claim(self, tx: Tx, *, batch: Sequence[Start], ready: Mapping[WorkId, ReadyWork], found: Candidates) -> int:
         self._leadership.assert_in(tx)
-        self._notes.write_into(tx)
         made = 0
         for start in batch:
             snapshot, work = found.snapshots[start.work_id], ready[start.work_id]
@@ -185,6 +185,7 @@ class Starts:
                 refusal=partial(refusal_in, work, limits=self._limits),
             )
             made += isinstance(tx.claim(request), Claimed)
+        self._notes.write_into(tx)
         return made
 
 

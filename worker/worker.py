@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 POLL_US = US_PER_S
 ACCEPT_BATCH = 64
+STORE_WAITS_PER_LEASE = 6
+"""A wait for the store may take a sixth of the lease, so that a renewal due at a third is never starved by one."""
 TIMED_PHASES = (Phase.LAUNCHING, Phase.WATCHING)
 """Phases in which running out of time ends an attempt at once; the others pass by themselves and lead to one of these."""
 
@@ -163,6 +165,7 @@ class Worker:
             self._renewal_due_us = min(self._renewal_due_us, now.mono_us)
             self._beat_due_us = min(self._beat_due_us, now.mono_us)
         self._lease_us = lease_us
+        self._ports.store.bound_waits(lease_us // STORE_WAITS_PER_LEASE)
 
     def _accepting(self, holding: Holding, assignment: Assignment) -> Change:
         key = assignment.key

@@ -387,6 +387,9 @@ class Store(Protocol):
     def read(self, fn: Callable[[ReadTx], R]) -> R:
         """Run `fn` on one read snapshot; writes nothing."""
 
+    def bound_waits(self, wait_us: int) -> None:
+        """Wait for the store's queue at most this long from now on (a sixth of the lease, at most what it was opened with)."""
+
     def changed(self) -> bool:
         """True when another connection committed since the last call (a cheap look; the first call says True)."""
 
