@@ -89,6 +89,7 @@ def test_what_is_formatted_reads_back(milliseconds: int) -> None:
 @given(st.text(max_size=20))
 def test_no_text_brings_another_error(text: str) -> None:
     try:
-        assert DURATION_MIN_US <= parse_duration_us(text) <= DURATION_MAX_US
-    except DurationError as error:
-        assert error.reason
+        duration_us = parse_duration_us(text)
+    except DurationError:
+        return
+    assert DURATION_MIN_US <= duration_us <= DURATION_MAX_US
