@@ -25,6 +25,7 @@ from typing import Any
 from shared import logs, presence
 from shared.clock import SystemClock
 from shared.errors import TenureError
+from shared.home import Home
 
 ORPHAN_BOUND_S = 1.8  # from the parent's death to this process's own end, which is promised within 2 s
 COMM_CHARS_MAX = 15  # of a process name, in the kernel
@@ -136,10 +137,8 @@ def run(target: str, options: ChildOptions, queue: Queue[Any]) -> None:
     finish_log = logs.set_up_child(queue, level=options.log_level)
     try:
         ParentWatch(lambda: options.stop.ask(0.0, "parent gone")).start()
-        Path("/proc/self/comm").write_text(f"tenure:{options.name}"[:COMM_CHARS_MAX], encoding="ascii")  # for `ps`
-        held = presence.hold_child(Path(options.home) / "run", options.name, SystemClock())
+        _be_visible(options)
         _call(target, options)
-        os.close(held)
     finally:
         # The interpreter's own end gives handled signals their deadly default back, ignored ones not.
         for number in (signal.SIGTERM, HURRY, *LEFT_TO_PARENT):
@@ -179,6 +178,15 @@ def listen(options: ChildOptions) -> None:
 
 def _pass_over(_number: int, _frame: FrameType | None) -> None:
     """Keep the signal from doing what it does by default."""
+
+
+def _be_visible(options: ChildOptions) -> None:
+    """Show the name in `ps`, and hold the file that names this process to a later `up`, until it ends; neither is vital."""
+    try:
+        Path("/proc/self/comm").write_text(f"tenure:{options.name}"[:COMM_CHARS_MAX], encoding="ascii")
+        presence.hold_child(Home(Path(options.home)).run, options.name, SystemClock())
+    except OSError as error:  # a full disk, say
+        log.warning("process.unnamed", extra={"why": str(error)})
 
 
 def _call(target: str, options: ChildOptions) -> None:

@@ -40,13 +40,19 @@ def hold_up(run_dir: Path, clock: Clock) -> int | None:
     """Become the one `tenure up` of this home, until the returned descriptor is closed; None when another is.
 
     Blocks: at most `TAKE_BOUND_US`.
+
+    Raises:
+        OSError: the file cannot be made.
     """
     fd = os.open(run_dir / _UP_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     if not _take(fd, clock):
         os.close(fd)
         return None
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    try:
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    except OSError:
+        pass  # a full disk: the lock is what counts
     return fd
 
 

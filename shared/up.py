@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 from shared import logs, presence, supervise
 from shared.child import ChildOptions
 from shared.clock import Clock, SystemClock
-from shared.errors import RefusedError, StoreBusyError, UsageError
+from shared.errors import RefusedError, StoreBusyError, StoreUnavailableError, TenureError, UsageError
 from shared.home import Home, check_home, find_home
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.supervise import Plan, SignalPipe, Supervisor
@@ -84,7 +84,9 @@ def parse(argv: Sequence[str]) -> Options:
         UsageError: it is wrong.
         SystemExit: `--help` was asked for and answered.
     """
-    parser = _Parser(prog="tenure up", description="Run a coordinator and workers on this host; Ctrl-C drains.")
+    parser = _Parser(
+        prog="tenure up", description="Run a coordinator and workers on this host; Ctrl-C drains.", allow_abbrev=False
+    )
     parser.add_argument("--workers", type=int, default=WORKERS, metavar="N", help=f"worker processes ({WORKERS})")
     parser.add_argument(
         "--until-idle",
@@ -131,9 +133,14 @@ def serve(
     terminal = logs.set_up_terminal(level, json=options.log_json)
     voice = _Voice(terminal, json=options.log_json)
     with ExitStack() as stack:
-        lock = presence.hold_up(place.run, clock)
+        try:
+            lock = presence.hold_up(place.run, clock)
+        except OSError as error:
+            raise StoreUnavailableError("io_error", f"{place.run} cannot be used: {error.strerror}") from error
         if lock is None:
-            raise RefusedError(_who_runs(place, open_store), hint="Ctrl-C there ends it; `tenure status` shows it")
+            raise RefusedError(
+                _who_runs(place, open_store, clock), hint="Ctrl-C there ends it; `tenure status` shows it"
+            )
         stack.callback(os.close, lock)
         signals = stack.enter_context(SignalPipe())
         changed = activate()
@@ -167,15 +174,18 @@ class IdleWatch:
     def __init__(self, store: Store, voice: supervise.Report) -> None:
         self._store = store
         self._voice = voice
+        self._unread = False
 
     def verdict(self) -> int | None:
         """The exit code once nothing is live or waiting (0), or all that is left waits for a person (1, named); else None."""
         try:
-            if not self._store.changed():
+            self._unread |= self._store.changed()
+            if not self._unread:
                 return None
             state: IdleState = self._store.read(lambda tx: tx.idle_state())
         except StoreBusyError:
             return None
+        self._unread = False
         if state.live or state.waiting:
             return None
         if not state.needs_person:
@@ -208,9 +218,7 @@ def _loop(
             supervisor.end()
 
 
-def _wait_for_leftovers(
-    place: Home, clock: Clock, signals: SignalPipe, voice: supervise.Report, bound_us: int
-) -> bool:
+def _wait_for_leftovers(place: Home, clock: Clock, signals: SignalPipe, voice: supervise.Report, bound_us: int) -> bool:
     """Give the children of an `up` that was killed the time to end; True when asked to end meanwhile.
 
     Those that outstay it (stopped, say) are started beside: leases and epochs keep them harmless.
@@ -242,12 +250,18 @@ def _greet(voice: supervise.Report, place: Home, supervisor: Supervisor, options
     voice("up.started", "\n".join(lines), home=str(place.path), pid=os.getpid(), children=pids, config=changed)
 
 
-def _who_runs(place: Home, open_store: Callable[[], Store]) -> str:
+def _who_runs(place: Home, open_store: Callable[[], Store], clock: Clock) -> str:
     pid = presence.up_pid(place.run)
-    with closing(open_store()) as store:
-        leader = store.read(lambda tx: tx.leader())
-    leads = f"; {leader.owner} (pid {leader.pid}) leads" if leader is not None else ""
-    return f"{place.path} has its tenure up already{f' (pid {pid})' if pid else ''}{leads}"
+    line = f"{place.path} has its tenure up already{f' (pid {pid})' if pid else ''}"
+    try:
+        with closing(open_store()) as store:
+            leader = store.read(lambda tx: tx.leader())
+    except TenureError:  # the refusal stands, also when the store cannot say more
+        return line
+    now = clock.now()
+    if leader is None or leader.boot_id != now.boot_id or leader.expires_mono_us <= now.mono_us:
+        return f"{line}; nobody leads just now"
+    return f"{line}; {leader.owner} (pid {leader.pid}) leads"
 
 
 def _activate_changed_config(place: Home, clock: Clock) -> str | None:

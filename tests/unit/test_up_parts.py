@@ -5,16 +5,19 @@ from __future__ import annotations
 import fcntl
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from shared import presence
 from shared.child import ChildOptions, ParentWatch, Stop
 from shared.clock import SystemClock, VirtualClock
-from shared.errors import UsageError
+from shared.errors import StoreBusyError, UsageError
+from shared.store.contract import IdleState, ReadTx, Store
 from shared.supervise import Backoff
-from shared.up import Options, parse
+from shared.up import IdleWatch, Options, parse
 
 S = 1_000_000
 NOBODY = 2**22 + 1  # above the kernel's largest pid
@@ -42,6 +45,7 @@ def test_the_command_line_is_read() -> None:
         ["--drain", "inf"],
         ["--drain", "10s"],
         ["--unknown"],
+        ["--work", "3"],
         ["extra"],
     ],
 )
@@ -117,6 +121,49 @@ def test_options_cross_into_a_child_with_a_stop_nobody_asked() -> None:
 def test_only_a_child_can_watch_its_parent() -> None:
     with pytest.raises(RuntimeError):
         ParentWatch(lambda: None)
+
+
+class BusyStore:
+    """Changes once; its first read finds it busy."""
+
+    def __init__(self, state: IdleState) -> None:
+        self._answers: list[Exception | IdleState] = [StoreBusyError("busy"), state]
+        self._changes = [True]
+
+    def changed(self) -> bool:
+        return self._changes.pop() if self._changes else False
+
+    def read(self, fn: Callable[[ReadTx], IdleState]) -> IdleState:
+        return fn(cast(ReadTx, self))
+
+    def idle_state(self) -> IdleState:
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict"),
+    [
+        (IdleState(0, 0, ()), 0),
+        (IdleState(0, 0, ("w1.1",)), 1),
+        (IdleState(1, 0, ("w1.1",)), None),
+        (IdleState(0, 1, ()), None),
+    ],
+)
+def test_a_busy_store_is_asked_again_though_it_changed_only_once(state: IdleState, verdict: int | None) -> None:
+    said: list[str] = []
+
+    def report(_event: str, line: str, /, **_facts: object) -> None:
+        said.append(line)
+
+    watch = IdleWatch(cast(Store, BusyStore(state)), report)
+
+    assert watch.verdict() is None
+    assert watch.verdict() == verdict
+    assert watch.verdict() is None
+    assert len(said) == (verdict is not None)
 
 
 def test_one_up_holds_a_home_until_it_lets_go(tmp_path: Path) -> None:
