@@ -160,7 +160,6 @@ def test_a_traceback_is_indented_below_its_line_or_a_field() -> None:
     assert as_json(made)["traceback"].endswith("ValueError: bad\x1b")
 
 
-@pytest.mark.req("E10")
 @pytest.mark.parametrize("name", sorted(logs.WITHHELD))
 def test_environment_secrets_and_output_are_withheld(name: str) -> None:
     made = record(**{name: "s3cr3t", name.upper(): {"KEY": "s3cr3t"}, "job": {name: "s3cr3t"}})
