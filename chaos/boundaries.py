@@ -17,9 +17,10 @@ from pathlib import Path
 from chaos.checks import Finding, examine
 from chaos.harness import COORDINATOR, Arm, Harness, Running
 from chaos.witness import Mark
+from coordinator.leadership import LEADER_LEASE_US
 from shared.boundary import Boundary, Side
 from shared.ids import WorkId
-from shared.model.instant import US_PER_MS
+from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import Settings
 
 WORKER = "worker"
@@ -61,6 +62,12 @@ class Cell:
     def arm(self) -> Arm:
         """The order that the armed process gets."""
         return Arm(f"{self.boundary}:{self.side}:{self.mode}")
+
+    @property
+    def frozen_s(self) -> float:
+        """How long a frozen process stays so: until its leases lapsed; a leader that keeps nobody from writing, until its own did."""
+        is_free_leader = self.role == COORDINATOR and self.boundary is Boundary.LOCK_PROBE
+        return 1.1 * LEADER_LEASE_US / US_PER_S if is_free_leader else 2 * SETTINGS.lease_us / US_PER_S
 
     def __str__(self) -> str:
         return f"{self.role}-{self.boundary}-{self.side}-{self.mode}".lower()
@@ -220,13 +227,16 @@ class _Scene:
             else:
                 self._freeze(armed)
         last = self._harness.start(self._hit_name)
-        if self._cell.role == COORDINATOR and self._partner.process.poll() is not None:
-            self._partner = self._harness.start("worker-1")
+        self._revive_partner()
         self._open_valve()
         self._harness.wait_quiet()
         self._harness.kill(last)
         if self._cell.role == COORDINATOR and self._cell.scene is Scene.TAKEOVER:
             self._harness.kill(self._partner)
+
+    def _revive_partner(self) -> None:
+        if self._cell.role == COORDINATOR and self._partner.process.poll() is not None:
+            self._partner = self._harness.start("worker-1")
 
     def _set(self) -> None:
         match self._cell.scene:
@@ -280,7 +290,8 @@ class _Scene:
         self._harness.wait(lambda: _is_stopped(armed.pid), f"{self._cell} was reached", HIT_BOUND_S)
         self._assert_reached(armed, self._cell.arm.order)
         other = self._harness.start(COORDINATOR if self._cell.role == COORDINATOR else SECOND_WORKER)
-        time.sleep(2 * SETTINGS.lease_us / 1e6)
+        self._revive_partner()
+        time.sleep(self._cell.frozen_s)
         os.kill(armed.pid, signal.SIGCONT)
         self._open_valve()
         self._harness.wait_quiet()

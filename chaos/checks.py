@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from chaos.history import History, Job
 from chaos.witness import OUTPUT, Mark
@@ -123,6 +124,12 @@ def epochs_only_rise(history: History) -> list[str]:
     return found
 
 
+def generations_only_rise(history: History) -> list[str]:
+    """Each coordinator that took the lead did so under a higher generation than the one before."""
+    taken = [int(str(event.data["generation"])) for event in history.events if event.kind == "leader.taken"]
+    return [f"generation {later} followed {earlier}" for earlier, later in pairwise(taken) if later <= earlier]
+
+
 def retries_are_not_spent(history: History) -> list[str]:
     """Deaths of tenure's own processes spend no retry: a further attempt follows only a launch that came to nothing."""
     found = []
@@ -187,6 +194,7 @@ CHECKS: tuple[Check, ...] = (
     success_has_evidence,
     launches_follow_their_pin,
     epochs_only_rise,
+    generations_only_rise,
     retries_are_not_spent,
     capacity_is_kept,
     nothing_is_stuck,

@@ -96,7 +96,7 @@ def history() -> History:
         works={W1: _work(W1, WorkState.COMPLETED), W2: _work(W2, WorkState.FAILED)},
         attempts=attempts,
         segments={A1: (_segment(1), _segment(2)), A2: (_segment(1),)},
-        events=tuple(_event(seq, A1, epoch) for seq, epoch in ((1, 1), (2, 2), (3, 2))),
+        events=(*(_event(seq, A1, epoch) for seq, epoch in ((1, 1), (2, 2), (3, 2))), _lead(4, 1), _lead(5, 2)),
         outputs={A1: OUTPUT, A2: OUTPUT},
         open_orders=0,
     )
@@ -104,6 +104,10 @@ def history() -> History:
 
 def _event(seq: int, attempt_id: AttemptId, epoch: int) -> Event:
     return Event(seq, 1, "attempt.pinned", None, attempt_id, epoch, {})
+
+
+def _lead(seq: int, generation: int) -> Event:
+    return Event(seq, 1, "leader.taken", None, None, None, {"generation": generation})
 
 
 def test_nothing_fires_without_a_fault(history: History) -> None:
@@ -169,7 +173,11 @@ def _pinned_elsewhere(history: History) -> History:
 
 
 def _epoch_falls(history: History) -> History:
-    return replace(history, events=(*history.events, _event(4, A1, 1)))
+    return replace(history, events=(*history.events, _event(6, A1, 1)))
+
+
+def _two_leaders(history: History) -> History:
+    return replace(history, events=(*history.events, _lead(6, 2)))
 
 
 def _segment_missing(history: History) -> History:
@@ -225,6 +233,7 @@ FAULTS: dict[str, list[Callable[[History], History]]] = {
     "success_has_evidence": [_bare_success],
     "launches_follow_their_pin": [_pinned_elsewhere],
     "epochs_only_rise": [_epoch_falls, _segment_missing, _segment_open],
+    "generations_only_rise": [_two_leaders],
     "retries_are_not_spent": [_second_attempt],
     "capacity_is_kept": [_two_at_once],
     "nothing_is_stuck": [_unfinished, _slot_held, _order_open],
