@@ -109,6 +109,9 @@ class Worker:
                     holding.lease_until_mono_us = max(holding.lease_until_mono_us, now.mono_us + self._lease_us)
                 elif lease in expected:
                     self._lost(holding)
+            for attempt_id, epoch in renewed:
+                if ports.current(attempt_id, epoch) is None:
+                    self._give_back(LeaseKey(attempt_id, epoch, ports.me))
             self._renewal_due_us = now.mono_us + renewal_due_us(self._lease_us)
         elif now.mono_us >= self._beat_due_us:
             ports.store.write(lambda tx: tx.beat(ports.me))
@@ -131,6 +134,17 @@ class Worker:
         left_to = "recovery" if self._ports.store.read(adoptable) else "its stop order"
         log.warning("lease.lost", extra={"attempt": holding.attempt_id, "epoch": holding.key.epoch, "left_to": left_to})
         self._ports.drop(holding)
+
+    def _give_back(self, key: LeaseKey) -> None:
+        """Release a lease of this worker that it dropped (a write it gave up on): nobody would ever act on it again."""
+
+        def apply(tx: Tx) -> None:
+            tx.release(key, reason="dropped")
+
+        def released() -> None:
+            log.warning("lease.given_back", extra={"attempt": key.attempt_id, "epoch": key.epoch})
+
+        self._ports.batch.add(Change(apply, released, lambda _: None, lambda tx: not lease_in_force(tx, key)))
 
     def _time_out(self, now: Instant) -> None:
         for holding in list(self._ports.holdings.values()):
