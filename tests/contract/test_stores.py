@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.store_cases import CASES, Listed, claims, fences, recovery
+from tests.contract.store_cases import CASES, Listed, claims, endings, fences, presence, reading, recovery, transactions
 from tests.support.stores import World
 
-MODULES = (claims, fences, recovery)  # each lists its cases when it is imported
+MODULES = (
+    claims,
+    endings,
+    fences,
+    presence,
+    reading,
+    recovery,
+    transactions,
+)  # each lists its cases when it is imported
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,20 @@ def new_work(*, scope: str = "", input_: bytes | None = None, priority: int = 0)
 def snapshot_for(work: Work, inputs: tuple[int, ...], generation: int | None = None) -> Snapshot:
     """What a claim of that Work pins."""
     return Snapshot(
-        generation, None, work.scope, work.pool, "shell", True, ("true",), (), "/", TIMEOUT_US, 10 * US_PER_S, (), "never", inputs
+        generation,
+        None,
+        work.scope,
+        work.pool,
+        "shell",
+        True,
+        ("true",),
+        (),
+        "/",
+        TIMEOUT_US,
+        10 * US_PER_S,
+        (),
+        "never",
+        inputs,
     )
 
 
@@ -133,7 +146,12 @@ class World:
         owner = self.store.write(lambda tx: tx.next_incarnation("coordinator"))
         leader = self.store.write(
             lambda tx: tx.take_leadership(
-                owner, pid=1, lock_device=1, lock_inode=next(self._inode), duration_us=LEADERSHIP_US, proven_dead=proven_dead
+                owner,
+                pid=1,
+                lock_device=1,
+                lock_inode=next(self._inode),
+                duration_us=LEADERSHIP_US,
+                proven_dead=proven_dead,
             )
         )
         assert leader is not None, "somebody else leads"
@@ -225,7 +243,14 @@ class World:
     def release(self, key: LeaseKey) -> None:
         self.store.write(lambda tx: tx.release(key, reason="released"))
 
+    def confirm(self, key: LeaseKey, *, epoch: int | None = None, proof: str = "S1") -> None:
+        expected = key.epoch if epoch is None else epoch
+        self.store.write(lambda tx: tx.confirm_stopped(key.attempt_id, expected_epoch=expected, proof=proof, by="test"))
+
     # --- what is stored
+
+    def ready(self, *, after: tuple[int, int] | None = None, limit: int = 64, pool: str = "jobs") -> list[Work]:
+        return self.store.read(lambda tx: tx.ready(pool, after=after, limit=limit))
 
     def recoverable(self, *, after: AttemptId | None = None, limit: int = 64) -> list[Recoverable]:
         return self.store.read(lambda tx: tx.recoverable(after=after, limit=limit))

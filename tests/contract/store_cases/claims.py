@@ -29,14 +29,25 @@ def a_claim_writes_attempt_lease_segment_snapshot_and_consumption(world: World) 
     assert isinstance(answer, Claimed)
     work, attempt = world.work(work_id), world.attempt(answer.attempt_id)
     assert (work.state, work.attempts_used, work.reason) == (WorkState.RUNNING, 1, None)
-    assert (attempt.state, attempt.number, attempt.epoch, attempt.invoke) == (AttemptState.LAUNCHING, 1, 1, Invoke.PENDING)
+    assert (attempt.state, attempt.number, attempt.epoch, attempt.invoke) == (
+        AttemptState.LAUNCHING,
+        1,
+        1,
+        Invoke.PENDING,
+    )
     assert (attempt.exclusion, attempt.pin, attempt.budget_us) == (Exclusion.HELD, None, TIMEOUT_US)
     lease = world.store.read(lambda tx: tx.lease(attempt.id))
     assert lease is not None
     assert (lease.owner, lease.epoch, lease.accepted_at_us, lease.revoked_at_us) == (owner, 1, None, None)
     assert lease.expires_mono_us == world.clock.now().mono_us + LEASE_US
     [segment] = world.store.read(lambda tx: tx.segments(attempt.id))
-    assert (segment.epoch, segment.worker, segment.invoke, segment.recovered, segment.ended_at_us) == (1, owner, Invoke.PENDING, False, None)
+    assert (segment.epoch, segment.worker, segment.invoke, segment.recovered, segment.ended_at_us) == (
+        1,
+        owner,
+        Invoke.PENDING,
+        False,
+        None,
+    )
     assert world.store.read(lambda tx: tx.snapshot(attempt.id)) == snapshot_for(work, (1,))
     assert world.store.read(lambda tx: tx.pending_inputs(work_id, limit=10)) == []
     assert world.store.read(lambda tx: tx.usage()) == Usage({("jobs", ""): 1})
@@ -54,7 +65,12 @@ def accept_marks_the_launch_called_and_isolated(world: World) -> None:
 
     attempt = world.attempt(key.attempt_id)
     [segment] = world.store.read(lambda tx: tx.segments(key.attempt_id))
-    assert (attempt.invoke, attempt.isolated, segment.invoke, segment.isolated) == (Invoke.CALLED, True, Invoke.CALLED, True)
+    assert (attempt.invoke, attempt.isolated, segment.invoke, segment.isolated) == (
+        Invoke.CALLED,
+        True,
+        Invoke.CALLED,
+        True,
+    )
 
 
 @case("E16")
@@ -97,7 +113,10 @@ def a_second_claim_on_one_decision_is_refused(world: World) -> None:
 
     answers = [world.as_leader(lambda tx: tx.claim(request)) for _ in range(2)]
 
-    assert answers == [Claimed(world.store.read(lambda tx: tx.attempts(work_id))[0].id), ClaimRefused("work", None, None)]
+    assert answers == [
+        Claimed(world.store.read(lambda tx: tx.attempts(work_id))[0].id),
+        ClaimRefused("work", None, None),
+    ]
 
 
 @case("E02")
@@ -262,4 +281,3 @@ def submit_wakes_the_coordinator(world: World) -> None:
     world.submit()
 
     assert world.rung == [COORDINATOR]
-

@@ -17,8 +17,14 @@ Transition = Callable[[Tx, World, LeaseKey], None]
 
 # Each transition with the state it starts from, and what it does.
 TRANSITIONS: dict[str, tuple[Callable[[World, str], LeaseKey], Transition]] = {
-    "accept": (lambda world, owner: world.claimed(world.worker(owner)), lambda tx, _, key: tx.accept(key, invoke_isolated=True)),
-    "pin": (lambda world, owner: world.accepted(world.worker(owner)), lambda tx, world, key: tx.pin(key, world.pin(key))),
+    "accept": (
+        lambda world, owner: world.claimed(world.worker(owner)),
+        lambda tx, _, key: tx.accept(key, invoke_isolated=True),
+    ),
+    "pin": (
+        lambda world, owner: world.accepted(world.worker(owner)),
+        lambda tx, world, key: tx.pin(key, world.pin(key)),
+    ),
     "adopt": (
         lambda world, owner: world.recovering(world.worker(owner), pinned=True),
         lambda tx, _, key: tx.adopt(key, why="its shim holds the lock"),
@@ -27,12 +33,18 @@ TRANSITIONS: dict[str, tuple[Callable[[World, str], LeaseKey], Transition]] = {
         lambda world, owner: world.recovering(world.worker(owner), pinned=False),
         lambda tx, _, key: tx.relaunch(key, clear_pin=False, why="nothing ran"),
     ),
-    "finish": (lambda world, owner: world.running(world.worker(owner)), lambda tx, _, key: tx.finish(key, SUCCEEDED, COMPLETED)),
+    "finish": (
+        lambda world, owner: world.running(world.worker(owner)),
+        lambda tx, _, key: tx.finish(key, SUCCEEDED, COMPLETED),
+    ),
     "require_recovery": (
         lambda world, owner: world.running(world.worker(owner)),
         lambda tx, _, key: tx.require_recovery(key, why="nobody saw its end", proof=None),
     ),
-    "release": (lambda world, owner: world.running(world.worker(owner)), lambda tx, _, key: tx.release(key, reason="released")),
+    "release": (
+        lambda world, owner: world.running(world.worker(owner)),
+        lambda tx, _, key: tx.release(key, reason="released"),
+    ),
 }
 
 

@@ -40,7 +40,12 @@ def a_recovery_keeps_the_attempt_its_pin_and_its_invoke(world: World) -> None:
     second = world.take_over(first, other)
 
     attempt = world.attempt(first.attempt_id)
-    assert (attempt.number, attempt.epoch, attempt.state, attempt.recovered_from) == (1, 2, AttemptState.RECOVERING, AttemptState.RUNNING)
+    assert (attempt.number, attempt.epoch, attempt.state, attempt.recovered_from) == (
+        1,
+        2,
+        AttemptState.RECOVERING,
+        AttemptState.RUNNING,
+    )
     assert attempt.pin == world.pin(first)
     assert (attempt.invoke, attempt.isolated) == (Invoke.CALLED, True)
     old, new = world.store.read(lambda tx: tx.segments(first.attempt_id))
@@ -76,7 +81,13 @@ def relaunching_returns_to_launching_and_marks_its_segment(world: World) -> None
     assert (attempt.invoke, attempt.isolated, attempt.pin) == (Invoke.CALLED, True, None)
     assert world.work(attempt.work_id).attempts_used == 1, "a relaunch spends no attempt"
     old, new = world.store.read(lambda tx: tx.segments(key.attempt_id))
-    assert (old.relaunched, new.relaunched, new.recovered, new.invoke, new.isolated) == (False, True, True, Invoke.CALLED, True)
+    assert (old.relaunched, new.relaunched, new.recovered, new.invoke, new.isolated) == (
+        False,
+        True,
+        True,
+        Invoke.CALLED,
+        True,
+    )
     world.store.write(lambda tx: tx.pin(key, world.pin(key)))
 
 
@@ -109,6 +120,17 @@ def one_epoch_is_taken_over_once(world: World) -> None:
     held = world.store.read(lambda tx: tx.lease(key.attempt_id))
     assert held is not None
     assert held.owner == second
+
+
+@case("R02", "E07")
+def a_takeover_decided_on_an_older_epoch_is_refused(world: World) -> None:
+    first, other = world.running(world.worker()), world.worker("worker-2")
+    world.release(first)
+    second = world.take_over(first, other)
+    world.release(second)
+
+    assert claim_recovery(world, first, other) is None
+    assert claim_recovery(world, second, other) == 3
 
 
 @case("R02")

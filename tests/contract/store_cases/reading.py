@@ -1,0 +1,202 @@
+"""What reads answer: order, bounds, cursors, counts, dues."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shared.ids import AttemptId, WorkId
+from shared.model.host import PassRecord
+from shared.model.instant import US_PER_S
+from shared.model.work import Reason, WorkState
+from shared.policy.capacity import Wait
+from shared.store.contract import Tx
+from tests.contract.store_cases import case
+from tests.support.stores import ACCEPT_US, BACKED_OFF, EXHAUSTED, FAILED, LEASE_US, UNPROVEN, World, new_work
+
+
+def record(**changes: int) -> PassRecord:
+    """Some pass."""
+    return PassRecord(1, "bell", 1, 2, changes.get("duration_us", 3), 4, 5, 6, 7, 8, None)
+
+
+@case("C02", "K01")
+def ready_work_comes_by_priority_then_age_behind_the_cursor(world: World) -> None:
+    low = [world.submit(priority=0) for _ in range(3)]
+    high = [world.submit(priority=9) for _ in range(2)]
+    other = world.submit(pool="agents", priority=99)
+    expected = [*high, *low]
+
+    seen = []
+    after: tuple[int, int] | None = None
+    while found := world.ready(after=after, limit=2):
+        seen += [work.id for work in found]
+        after = (found[-1].priority, found[-1].ready_seq)
+
+    assert seen == expected
+    assert [work.id for work in world.store.read(lambda tx: tx.ready("agents", after=None, limit=9))] == [other]
+
+
+@case("C01")
+def ready_work_of_skipped_scopes_and_below_is_left_out(world: World) -> None:
+    ids = {scope: world.submit(scope=scope) for scope in ("ops", "ops/backup", "opsy", "o", "_ps", "")}
+
+    found = world.store.read(lambda tx: tx.ready("jobs", after=None, limit=9, skip_scopes=("ops", "_ps")))
+
+    assert [work.id for work in found] == [ids["opsy"], ids["o"], ids[""]]
+    behind = world.store.read(lambda tx: tx.ready("jobs", after=(0, 4), limit=9, skip_scopes=("ops",)))
+    assert [work.id for work in behind] == [ids["_ps"], ids[""]]
+
+
+@case("C02")
+def ready_counts_go_by_pool_and_reason_up_to_a_cap(world: World) -> None:
+    jobs = [world.submit() for _ in range(5)]
+    world.submit(pool="agents")
+    world.as_leader(lambda tx: tx.hold_back([Wait(work_id, Reason.NO_WORKER, None) for work_id in jobs[:2]]))
+
+    assert world.store.read(lambda tx: tx.ready_counts(cap=100)) == {
+        ("agents", None): 1,
+        ("jobs", None): 3,
+        ("jobs", Reason.NO_WORKER): 2,
+    }
+    capped = world.store.read(lambda tx: tx.ready_counts(cap=3))
+    assert sum(count for (pool, _), count in capped.items() if pool == "jobs") == 3
+
+
+@case("V01")
+def works_are_listed_by_number_state_and_cursor(world: World) -> None:
+    owner = world.worker()
+    done = world.attempt(world.ended(owner, FAILED, EXHAUSTED).attempt_id).work_id
+    running = world.attempt(world.running(owner).attempt_id).work_id
+    ready = world.submit()
+
+    def ids(states: tuple[WorkState, ...], after: int = 0, limit: int = 9) -> list[str]:
+        return [work.id for work in world.store.read(lambda tx: tx.works(states=states, after=after, limit=limit))]
+
+    assert ids(()) == [done, running, ready]
+    assert ids((), after=1, limit=1) == [running]
+    assert ids((WorkState.RUNNING, WorkState.READY)) == [running, ready]
+    assert ids((WorkState.FAILED,)) == [done]
+    assert ids((WorkState.FAILED, WorkState.READY), after=1) == [ready]
+
+
+@case("K01")
+def the_next_due_is_the_earliest_of_lapse_overdue_claim_and_backoff(world: World) -> None:
+    def due_in() -> int | None:
+        due = world.store.read(lambda tx: tx.next_due_mono_us())
+        return None if due is None else due - world.clock.now().mono_us
+
+    owner = world.worker()
+    assert due_in() is None
+    world.running(owner)
+    assert due_in() == LEASE_US
+    key = world.claimed(owner)
+    assert due_in() == ACCEPT_US
+    world.store.write(lambda tx: tx.accept(key, invoke_isolated=None))
+    assert due_in() == LEASE_US
+    world.ended(owner, FAILED, BACKED_OFF)
+    assert due_in() == US_PER_S
+    world.clock.advance(LEASE_US)
+    assert due_in() == US_PER_S - LEASE_US, "a backoff that is over stays due until it is fired"
+    work_id = world.store.read(lambda tx: tx.backoff_due(limit=1))[0]
+    world.as_leader(lambda tx: tx.fire_backoff(work_id))
+    assert due_in() is None, "what has lapsed waits for a worker, not for time"
+
+
+@case("V01")
+def idle_state_tells_what_is_live_waiting_and_left_for_a_person(world: World) -> None:
+    owner = world.worker()
+    assert world.store.read(lambda tx: tx.idle_state()).live == 0
+    world.running(owner)
+    unproven = world.ended(owner, UNPROVEN, EXHAUSTED)
+    world.ended(owner, FAILED, BACKED_OFF)
+    world.submit()
+
+    state = world.store.read(lambda tx: tx.idle_state())
+
+    assert (state.live, state.waiting, state.needs_person) == (2, 2, ())
+    world.confirm(unproven)
+    assert world.store.read(lambda tx: tx.idle_state()).live == 1
+
+
+@case("K05")
+def the_last_thousand_passes_are_kept(world: World) -> None:
+    def many(count: int) -> None:
+        def record_all(tx: Tx) -> None:
+            for number in range(count):
+                tx.record_pass(record(duration_us=number))
+
+        world.as_leader(record_all)
+
+    assert world.store.read(lambda tx: tx.last_pass()) is None
+    many(1_003)
+
+    assert world.store.read(lambda tx: tx.last_pass()) == record(duration_us=1_002)
+
+
+@case("E09")
+def configurations_are_generations(world: World) -> None:
+    assert world.store.read(lambda tx: tx.config()) is None
+    first = world.store.write(lambda tx: tx.activate_config("{}", "a", "/t.toml"))
+    same = world.store.write(lambda tx: tx.activate_config("{}", "a", "/t.toml"))
+    moved = world.store.write(lambda tx: tx.activate_config("{}", "a", "/u.toml"))
+    back = world.store.write(lambda tx: tx.activate_config("{}", "a", "/t.toml"))
+
+    assert (first, same, moved, back) == (1, 1, 2, 3)
+    active, old = world.store.read(lambda tx: (tx.config(), tx.config(2)))
+    assert active is not None
+    assert old is not None
+    assert (active.number, old.source_path) == (3, "/u.toml")
+    assert world.store.read(lambda tx: tx.config(9)) is None
+
+
+@case("E10")
+def what_is_no_text_is_stored_and_given_back(world: World) -> None:
+    """An argument need not be UTF-8: Python carries such bytes as lone surrogates."""
+    odd = "\udcff\x00é"
+    work_id = world.store.write(lambda tx: tx.submit(new_work(), "jobs"))
+    strange = replace(new_work(input_=bytes(range(256))), command=("echo", odd), env=(("K", odd),))
+    other = world.store.write(lambda tx: tx.submit(strange, "jobs"))
+
+    work = world.work(other)
+
+    assert (work.command, work.env) == (("echo", odd), (("K", odd),))
+    [one] = world.store.read(lambda tx: tx.inputs(tx.pending_inputs(other, limit=9)))
+    assert one.body == bytes(range(256))
+    assert world.work(work_id).command == ("true",)
+
+
+@case("D02")
+def the_changefeed_is_read_behind_a_cursor_without_gaps(world: World) -> None:
+    world.ended(world.worker())
+
+    events = world.store.read(lambda tx: tx.events(after=0, limit=1_000))
+
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert world.store.read(lambda tx: tx.events(after=3, limit=2)) == events[3:5]
+    assert [event.kind for event in events if event.attempt_id] == [
+        "attempt.claimed",
+        "attempt.accepted",
+        "attempt.pinned",
+        "lease.revoked",
+        "attempt.succeeded",
+    ]
+    finished = events[-2]
+    assert (finished.kind, finished.epoch, finished.data["from"], finished.data["to"]) == (
+        "attempt.succeeded",
+        1,
+        "running",
+        "succeeded",
+    )
+
+
+@case("V01")
+def what_does_not_exist_reads_as_none(world: World) -> None:
+    nothing = AttemptId("w9.9")
+    assert world.store.read(
+        lambda tx: (tx.work(WorkId("w9")), tx.attempt(nothing), tx.snapshot(nothing), tx.lease(nothing), tx.leader())
+    ) == (None, None, None, None, None)
+    assert world.store.read(lambda tx: (tx.segments(nothing), tx.attempt_directories(nothing), tx.inputs([5]))) == (
+        [],
+        [],
+        [],
+    )

@@ -1,0 +1,139 @@
+"""Negative controls of the conformance suite: remove one guard, and the cases named here must fail, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from shared.store.sqlite.connection import Connection, Params, Row
+from shared.store.sqlite.coordination import Coordination
+from shared.store.sqlite.queue import Queue
+from shared.store.sqlite.reads import Reads
+from tests.contract.store_cases import CASES
+from tests.contract.store_cases.fences import SPOILERS, TRANSITIONS
+from tests.contract.test_stores import MODULES
+from tests.support.stores import SQLITE, World, ram_folder
+
+assert MODULES
+
+
+@dataclass(frozen=True)
+class Control:
+    """A guard, how it is taken away, and which cases must then fail."""
+
+    name: str
+    remove: Callable[[pytest.MonkeyPatch], None]
+    fails: frozenset[str]
+
+
+def _rewrite(old: str, new: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """Take a fragment out of every statement; it must be found in at least one."""
+
+    def remove(patch: pytest.MonkeyPatch) -> None:
+        original = Connection.rows
+
+        def rows(self: Connection, sql: str, params: Params = ()) -> list[Row]:
+            return original(self, sql.replace(old, new), params)
+
+        patch.setattr(Connection, "rows", rows)
+
+    return remove
+
+
+def _replace(owner: type, name: str, stand_in: object) -> Callable[[pytest.MonkeyPatch], None]:
+    return lambda patch: patch.setattr(owner, name, stand_in)
+
+
+def _of(spoiler: str, *others: str) -> frozenset[str]:
+    return frozenset({f"{transition}_{spoiler}_is_refused" for transition in TRANSITIONS} | set(others))
+
+
+assert {"by_a_stranger", "at_the_expiry_instant"} <= set(SPOILERS)
+
+CONTROLS = (
+    Control(
+        "the fence does not ask for the owner",
+        _rewrite("l.attempt_id = attempt.id AND l.owner = :owner", "l.attempt_id = attempt.id"),
+        _of("by_a_stranger"),
+    ),
+    Control(
+        "the expiry instant still counts as live",
+        _rewrite("l.expires_mono_us > :mono", "l.expires_mono_us >= :mono"),
+        _of(
+            "at_the_expiry_instant",
+            "renew_at_the_expiry_instant_extends_nothing",
+            "a_live_attempt_is_not_recovered_until_the_expiry_instant",
+            "recoverable_attempts_are_listed_behind_a_cursor",
+            "the_leader_itself_may_recover_to_end_an_attempt",
+        ),
+    ),
+    Control(
+        "a renewal sets the expiry instead of keeping the later one",
+        _rewrite("max(expires_mono_us, :mono + :lease)", ":mono + :lease"),
+        frozenset({"renew_survives_clock_step_back", "renew_with_a_shorter_lease_shortens_nothing"}),
+    ),
+    Control(
+        "a renewal extends what was never accepted",
+        _rewrite("AND l.accepted_at_us IS NOT NULL RETURNING attempt_id", "RETURNING attempt_id"),
+        frozenset({"renew_extends_accepted_live_leases"}),
+    ),
+    Control(
+        "a claim does not look at what it was decided on",
+        _replace(Coordination, "_changed", lambda *_: None),
+        frozenset(
+            {
+                "a_claim_decided_on_an_older_work_is_refused",
+                "a_claim_of_a_cancelled_work_is_refused",
+                "a_second_claim_on_one_decision_is_refused",
+                "a_claim_decided_on_other_inputs_is_refused",
+                "a_claim_decided_on_another_configuration_is_refused",
+                "a_claim_for_a_worker_that_went_is_refused",
+                "a_claim_for_a_worker_of_another_boot_is_refused",
+                "several_claims_share_a_transaction_and_one_refusal_undoes_no_other",
+            }
+        ),
+    ),
+    Control(
+        "a claim does not ask for an unproven attempt before it",
+        _replace(Reads, "unexcluded", lambda *_: None),
+        frozenset({"no_next_attempt_starts_beside_an_unproven_one"}),
+    ),
+    Control(
+        "a takeover does not compare the epoch it was decided on",
+        _rewrite("AND epoch = :epoch AND ended_at_us IS NULL\n    AND EXISTS", "AND ended_at_us IS NULL AND EXISTS"),
+        frozenset({"a_takeover_decided_on_an_older_epoch_is_refused"}),
+    ),
+    Control(
+        "leading does not compare the generation",
+        _rewrite("WHERE owner = :owner AND generation = :generation AND boot_id", "WHERE owner = :owner AND boot_id"),
+        frozenset({"an_old_leader_writes_nothing_more"}),
+    ),
+    Control(
+        "the queue lock is not taken",
+        _replace(Queue, "_try", lambda _: True),
+        frozenset({"a_held_queue_keeps_writers_out"}),
+    ),
+)
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name.replace(" ", "_"))
+def test_removing_a_guard_fails_its_cases_and_no_other(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    control.remove(monkeypatch)
+
+    failed = {name for name in CASES if not _passes(name)}
+
+    assert failed == control.fails
+
+
+def _passes(name: str) -> bool:
+    with ram_folder() as folder:
+        world = World(SQLITE, folder)
+        try:
+            CASES[name].run(world)
+        except (Exception, pytest.fail.Exception):  # noqa: BLE001 - whatever fails a case fails it
+            return False
+        finally:
+            world.close()
+    return True
