@@ -39,7 +39,7 @@ class Up:
     def start(self, *, arm: str | None = None) -> None:
         """Start it; with `arm`, every process of it is to die there."""
         armed = {} if arm is None else {"TENURE_ARM": arm, "TENURE_DRILL": DRILL_ID}
-        words = [tool("tenure"), "--home", self._harness.home.path, "up"]
+        words: list[str | Path] = [tool("tenure"), "--home", self._harness.home.path, "up"]
         log = self._harness.home.path.parent / "up.log"
         with log.open("ab") as stderr:
             self.process = self._reaper.start(words, env={**os.environ, **armed}, stdout=stderr, stderr=stderr)
