@@ -56,7 +56,7 @@ def is_ended(pid: int, fields: list[bytes]) -> bool:
         return False
     try:
         return len(os.listdir(f"/proc/{pid}/task")) <= 1
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return True
 
 

@@ -114,7 +114,7 @@ class _Stop:
     def _unproven(self, tried: list[str], evidence: Evidence | None) -> StopResult:
         shim = None if self._pin is None or (evidence and not evidence.same_pid_ns) else self._pin.shim
         child = None if evidence is None or not evidence.same_pid_ns else evidence.child
-        suspects, unreadable = find_suspects(self._attempt_id, shim, child)
+        suspects, unreadable = find_suspects(self._attempts_dir.parent, self._attempt_id, shim, child)
         if unreadable:
             tried.append(f"suspects: the environment of {unreadable} processes could not be read")
         return StopResult(None, suspects, tuple(tried), None if evidence is None else evidence.exit)

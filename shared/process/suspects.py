@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -29,14 +30,17 @@ class _Process:
 
 
 def find_suspects(
-    attempt_id: AttemptId, shim: ProcessIdentity | None, child: ProcessIdentity | None
+    home: Path, attempt_id: AttemptId, shim: ProcessIdentity | None, child: ProcessIdentity | None
 ) -> tuple[tuple[Suspect, ...], int]:
-    """Processes that any evidence ties to the attempt, by pid, and of how many the environment could not be read."""
+    """Processes that any evidence ties to the attempt, by pid, and of how many the environment could not be read.
+
+    An environment that names another home with TENURE_HOME belongs to that home's attempt of the same name.
+    """
     table = _snapshot()
     suspects, unreadable = [], 0
     for process in table.values():
         matched = _match(process, table, shim, child)
-        carries = _carries(process.pid, attempt_id)
+        carries = _carries(process.pid, attempt_id, home)
         if carries:
             matched.append("environment")
         unreadable += carries is None
@@ -96,14 +100,18 @@ def _is_below(process: _Process, table: dict[int, _Process], identity: ProcessId
     return False
 
 
-def _carries(pid: int, attempt_id: AttemptId) -> bool | None:
+def _carries(pid: int, attempt_id: AttemptId, home: Path) -> bool | None:
     """Whether the process's environment names the attempt; None when it cannot be read, which is not an absence."""
     try:
-        return psutil.Process(pid).environ().get("TENURE_ATTEMPT") == attempt_id
+        environment = psutil.Process(pid).environ()
     except psutil.NoSuchProcess:
         return False
     except (psutil.Error, OSError):
         return None
+    if environment.get("TENURE_ATTEMPT") != attempt_id:
+        return False
+    named = environment.get("TENURE_HOME")
+    return named is None or os.path.realpath(named) == os.path.realpath(home)
 
 
 def _describe(process: _Process, matched: tuple[str, ...]) -> Suspect:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ class Host:
         *,
         attempt_id: str | None = None,
         epoch: int = 1,
-        env: Mapping[str, str] = ENV,
+        env: Mapping[str, str] | None = None,
         cwd: str = "/",
         stdin: bytes | None = None,
         grace_s: float = 1.0,
@@ -46,7 +47,7 @@ class Host:
             attempt_id=attempt_id or f"w{next(self._numbers)}.1",
             epoch=epoch,
             argv=tuple(argv),
-            env=env,
+            env={**ENV, "TENURE_HOME": str(self.home)} if env is None else env,
             cwd=cwd,
             stdin=stdin,
             grace_s=grace_s,
@@ -109,6 +110,21 @@ class Host:
         log = self.home / "drill.log"
         boundary.install(boundary.Trap(order, str(log), os.getpid()))
         return log
+
+    def kill_zygote(self) -> int:
+        """Kill the zygote and see it dead, though the launcher has not noticed; returns its pid."""
+        zygote = self.launcher.zygote_pid
+        assert zygote is not None
+        os.kill(zygote, signal.SIGKILL)
+        os.waitid(os.P_PID, zygote, os.WEXITED | os.WNOWAIT)
+        return zygote
+
+    def forbid_zygote(self) -> None:
+        """Have every later shim exec'ed, as where a zygote cannot be had."""
+        self.launcher._is_zygote_usable = False
+        self.kill_zygote()
+        self.run(["true"], attempt_id="w9999.1")
+        assert self.launcher.zygote_pid is None
 
     def close(self) -> None:
         boundary.install(None)

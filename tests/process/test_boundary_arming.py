@@ -188,11 +188,13 @@ class TestArming:
             os._exit(0)
         _, status = os.waitpid(child, os.WUNTRACED)
         if word == "STOP":
-            assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == number
+            assert os.WIFSTOPPED(status)
+            assert os.WSTOPSIG(status) == number
             os.kill(child, signal.SIGCONT)
             assert os.waitpid(child, 0)[1] == 0, "a stop is over when it is continued"
         else:
-            assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == number
+            assert os.WIFSIGNALED(status)
+            assert os.WTERMSIG(status) == number
         assert (home / "got here").exists()
         assert (home / "drill.log").read_text().split()[:2] == [f"claim_commit:after:{word}", str(child)]
 

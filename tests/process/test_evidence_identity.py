@@ -84,7 +84,7 @@ class TestIdentity:
         assert process.stdout is not None
         process.stdout.readline()
         identity = identify(process.pid)
-        wait_until(lambda: b"Z" == _state(process.pid), "the leader is a zombie")
+        wait_until(lambda: _state(process.pid) == b"Z", "the leader is a zombie")
 
         assert is_alive(identity) is True
         assert zombie_status(identity) is None

@@ -108,9 +108,7 @@ class TestZygote:
     def test_jobs_outlive_the_zygote_and_the_next_launch_is_served(self, host: Host) -> None:
         pin = host.start(["sh", "-c", "read line; echo $line"], stdin=b"")
         sleeper = host.start(["sleep", "60"])
-        first = host.launcher.zygote_pid
-        assert first is not None
-        os.kill(first, signal.SIGKILL)
+        first = host.kill_zygote()
 
         by_exec = host.run(["echo", "by exec"])
         by_zygote = host.run(["echo", "by zygote"])
@@ -118,13 +116,12 @@ class TestZygote:
         assert host.out(by_exec) == "by exec\n"
         assert host.out(by_zygote) == "by zygote\n"
         assert host.launcher.zygote_pid not in (None, first)
-        assert is_alive(sleeper.shim) and host.evidence(sleeper).lock is LockState.HELD
+        assert is_alive(sleeper.shim)
+        assert host.evidence(sleeper).lock is LockState.HELD
         assert host.await_end(pin).status == 0
 
     def test_a_zygote_that_never_served_is_not_tried_again(self, host: Host) -> None:
-        zygote = host.launcher.zygote_pid
-        assert zygote is not None
-        os.kill(zygote, signal.SIGKILL)
+        host.kill_zygote()
 
         assert [host.out(host.run(["echo", word])) for word in ("one", "two")] == ["one\n", "two\n"]
         assert host.launcher.zygote_pid is None
@@ -192,11 +189,11 @@ def test_jobs_outlive_the_worker_and_its_zygote_follows_it(host: Host, reaper: R
     os.waitpid(worker, 0)
 
     wait_until(lambda: _is_gone(zygote), "the zygote has ended with its worker")
-    released, held = host.attempts / "w1.1.1", host.attempts / "w2.1.1"
-    wait_until((released / "exit.json").exists, "the job has ended and its end is recorded")
-    assert '"status": 7' in (released / "exit.json").read_text()
+    ended, never_ran = host.attempts / "w1.1.1", host.attempts / "w2.1.1"
+    wait_until((ended / "exit.json").exists, "the job has ended and its end is recorded")
+    assert '"status": 7' in (ended / "exit.json").read_text()
     wait_until(lambda: _is_gone(held_shim), "the held shim has seen its gate shut")
-    assert not (held / "child.json").exists()
+    assert not (never_ran / "child.json").exists()
 
 
 def test_an_exec_that_fails_below_a_dead_shim_is_still_recorded(host: Host) -> None:
@@ -207,7 +204,8 @@ def test_an_exec_that_fails_below_a_dead_shim_is_still_recorded(host: Host) -> N
 
     record = host.await_end(held.pin)
     assert (record.status, record.ran) == (None, False)
-    assert record.error is not None and record.error.startswith("exec: ENOENT:")
+    assert record.error is not None
+    assert record.error.startswith("exec: ENOENT:")
 
 
 def test_a_prober_in_the_way_does_not_break_a_launch(host: Host) -> None:

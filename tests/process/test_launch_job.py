@@ -21,9 +21,12 @@ def test_a_job_runs_once_and_its_end_is_recorded(host: Host) -> None:
     assert host.out(pin) == "out\n"
     assert host.err(pin) == "err\n"
     assert evidence.exit == ExitRecord(status=7, ran=True, error=None, stop=None, tree_empty=True)
-    assert evidence.same_boot and evidence.same_pid_ns and evidence.directory_proven
+    assert evidence.same_boot
+    assert evidence.same_pid_ns
+    assert evidence.directory_proven
     assert evidence.lock is LockState.FREE
-    assert evidence.child is not None and evidence.child_alive is False
+    assert evidence.child is not None
+    assert evidence.child_alive is False
     assert is_alive(pin.shim) is False
 
 
@@ -159,20 +162,23 @@ class TestCannotExec:
         record = host.await_end(host.run(["no-such-command"]))
 
         assert (record.status, record.ran, record.tree_empty) == (None, False, True)
-        assert record.error is not None and record.error.startswith("exec: ENOENT: No such file")
+        assert record.error is not None
+        assert record.error.startswith("exec: ENOENT: No such file")
 
     def test_a_missing_working_directory(self, host: Host, tmp_path: Path) -> None:
         record = host.await_end(host.run(["true"], cwd=str(tmp_path / "gone")))
 
         assert record.ran is False
-        assert record.error is not None and record.error.startswith("exec: ENOENT: working directory")
+        assert record.error is not None
+        assert record.error.startswith("exec: ENOENT: working directory")
 
     def test_a_file_that_is_not_executable(self, host: Host, tmp_path: Path) -> None:
         (tmp_path / "script").write_text("#!/bin/sh\n")
 
         record = host.await_end(host.run([str(tmp_path / "script")]))
 
-        assert record.error is not None and record.error.startswith("exec: EACCES:")
+        assert record.error is not None
+        assert record.error.startswith("exec: EACCES:")
 
     def test_a_file_of_no_known_format(self, host: Host, tmp_path: Path) -> None:
         path = tmp_path / "script"
@@ -181,12 +187,14 @@ class TestCannotExec:
 
         record = host.await_end(host.run([str(path)]))
 
-        assert record.error is not None and record.error.startswith("exec: ENOEXEC:")
+        assert record.error is not None
+        assert record.error.startswith("exec: ENOEXEC:")
 
     def test_an_argument_over_the_kernels_limit(self, host: Host) -> None:
         record = host.await_end(host.run(["true", "x" * 200_000]))
 
-        assert record.error is not None and record.error.startswith("exec: E2BIG:")
+        assert record.error is not None
+        assert record.error.startswith("exec: E2BIG:")
 
     def test_the_command_is_looked_up_on_the_jobs_own_path(self, host: Host, tmp_path: Path) -> None:
         tool = tmp_path / "tool"

@@ -52,7 +52,8 @@ class TestStopped:
         result = stop_pinned(host, pin)
 
         assert (result.proof, result.suspects) == ("S1", ())
-        assert result.exit is not None and (result.exit.status, result.exit.stop) == (-15, "request")
+        assert result.exit is not None
+        assert (result.exit.status, result.exit.stop) == (-15, "request")
 
     def test_a_job_that_ignores_term_is_killed_after_its_grace(self, host: Host) -> None:
         pin = host.start(["sh", "-c", f"echo ready; {IGNORES_TERM}"], grace_s=0.1)
@@ -61,7 +62,8 @@ class TestStopped:
         result = stop_pinned(host, pin, grace_s=0.1)
 
         assert result.proof == "S1"
-        assert result.exit is not None and result.exit.status == -9
+        assert result.exit is not None
+        assert result.exit.status == -9
 
     def test_a_job_may_end_in_its_own_way_within_the_grace(self, host: Host) -> None:
         pin = host.start(["sh", "-c", "trap 'echo bye; exit 4' TERM; echo ready; while :; do sleep 0.01; done"])
@@ -69,7 +71,8 @@ class TestStopped:
 
         result = stop_pinned(host, pin)
 
-        assert result.exit is not None and (result.exit.status, result.exit.stop) == (4, "request")
+        assert result.exit is not None
+        assert (result.exit.status, result.exit.stop) == (4, "request")
         assert host.out(pin) == "ready\nbye\n"
 
     @pytest.mark.parametrize("who", ["shim", "child"])
@@ -82,7 +85,8 @@ class TestStopped:
         result = stop_pinned(host, pin)
 
         assert result.proof == "S1"
-        assert result.exit is not None and result.exit.status == -15
+        assert result.exit is not None
+        assert result.exit.status == -15
 
     def test_daemons_without_marks_are_found_by_their_ancestry(self, host: Host) -> None:
         pin = host.start([sys.executable, "-I", "-S", "-c", DAEMON + "\nos.execv('/bin/sleep', ['sleep', '60'])"])
@@ -100,7 +104,8 @@ class TestStopped:
 
         for result in (prove_pinned(host, pin), stop_pinned(host, pin)):
             assert result.proof == "S1"
-            assert result.exit is not None and (result.exit.status, result.exit.stop) == (3, None)
+            assert result.exit is not None
+            assert (result.exit.status, result.exit.stop) == (3, None)
 
     def test_a_stop_that_was_cut_short_is_taken_up_again(self, host: Host) -> None:
         pin = host.start(["sleep", "60"])
@@ -117,7 +122,8 @@ class TestStopped:
         result = stop_pinned(host, pin, grace_s=0.0)
 
         assert result.proof == "S1"
-        assert result.exit is not None and result.exit.status == -9
+        assert result.exit is not None
+        assert result.exit.status == -9
 
 
 class TestHeld:
@@ -202,6 +208,8 @@ class TestUnproven:
         child = host.evidence(pin).child
         assert child is not None
 
+        wait_until(lambda: _command(host, pin) == "sleep", "the child has become the job")
+
         result = prove_pinned(host, pin)
 
         assert result.proof is None
@@ -229,6 +237,18 @@ class TestUnproven:
         assert "sleep 61" in result.suspects[0].command_line
         assert "S1: no exit record" in result.tried
         assert "S1b: a child registered itself" in result.tried
+
+    def test_an_attempt_of_the_same_name_in_another_home_is_no_suspect(self, host: Host, tmp_path: Path) -> None:
+        here = host.start(["sh", "-c", "setsid sleep 61 & exec sleep 60"], attempt_id="w5.1")
+        there = host.start(["sleep", "60"], attempt_id="w5.1", epoch=2, env={"TENURE_HOME": str(tmp_path / "other")})
+        wait_until(lambda: _command(host, there) == "sleep", "the child has become the job")
+
+        suspects = prove_pinned(host, here).suspects
+
+        assert {here.shim.pid} < {suspect.pid for suspect in suspects}
+        other = host.evidence(there).child
+        assert other is not None
+        assert not {other.pid, there.shim.pid} & {suspect.pid for suspect in suspects}
 
     def test_a_child_that_ignores_term_below_a_dead_shim_is_killed_and_its_group_listed(self, host: Host) -> None:
         pin = host.start(["sh", "-c", "trap '' TERM; sleep 62 & echo $!; while :; do sleep 0.01; done"])
@@ -260,7 +280,6 @@ class TestUnproven:
         stop_pinned(host, reused, grace_s=0.0)
 
         assert is_alive(bystander.shim)
-        assert is_alive(pin.shim)
 
 
 def _command(host: Host, pin: Pin) -> str:
