@@ -1,0 +1,260 @@
+"""`tenure work`: list, show, logs, cancel. One function each; `work_text` renders."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from shared.commands.arguments import Parser, add_json, likely, whole_number, work_named
+from shared.commands.follow import Follower, look
+from shared.commands.json_views import Json, stop_order_view, work_facts, work_view
+from shared.commands.open_home import OpenHome, opened
+from shared.commands.output import Outputs, RawSink, SafeSink, Sink
+from shared.commands.render import Ink, print_json, table
+from shared.commands.work_text import list_rows, show_lines
+from shared.errors import NotFoundError, UnsupportedError, UsageError
+from shared.ids import AttemptId, WorkId
+from shared.model.attempt import Attempt, Exclusion
+from shared.model.host import StopOrder
+from shared.model.instant import US_PER_MS, US_PER_S
+from shared.model.work import Work, WorkState
+from shared.store.contract import CancelOutcome, ReadTx
+
+DETACHED = 130
+LIMIT = 50
+LIMIT_MAX = 1000
+CURSOR_MAX = 10**18
+STOP_WAIT_US = 2 * US_PER_S
+STOP_POLL_US = 50 * US_PER_MS
+REASON = "asked for on the command line"
+
+_LATER = ("retry", "hold", "release", "inject", "interrupt")
+_HELP = """\
+usage: tenure work list     what there is
+       tenure work show W   one work, its attempts and who held them
+       tenure work logs W   what it wrote
+       tenure work cancel W end it
+
+`tenure work VERB --help` says more."""
+
+
+def main(argv: list[str], *, home: str | None) -> int:
+    """Dispatch to a verb.
+
+    Raises:
+        UsageError: there is no such verb. UnsupportedError: not in this version. NotFoundError: no such work.
+    """
+    verbs: dict[str, Callable[[list[str], str | None], int]] = {
+        "list": _list,
+        "show": _show,
+        "logs": _logs,
+        "cancel": _cancel,
+    }
+    if not argv:
+        raise UsageError("tenure work: list, show, logs or cancel?", hint="`tenure work --help` says what each does")
+    verb, rest = argv[0], argv[1:]
+    if verb in {"--help", "-h"}:
+        print(_HELP)
+        return 0
+    if verb in _LATER:
+        raise UnsupportedError(f"`tenure work {verb}` is not supported in this version")
+    if verb not in verbs:
+        raise UsageError(
+            f"tenure work has no {verb!r}{likely(verb, list(verbs))}", hint="`tenure work --help` lists them"
+        )
+    return verbs[verb](rest, home)
+
+
+# --- list ------------------------------------------------------------------------------------------------------------
+
+
+def _list(argv: list[str], home: str | None) -> int:
+    parser = Parser("tenure work list", "Works, oldest first.")
+    states = ", ".join(WorkState)
+    parser.add_argument(
+        "--state", action="append", default=[], metavar="S", help=f"only these; may be repeated: {states}"
+    )
+    parser.add_argument(
+        "--limit", default=str(LIMIT), metavar="N", help=f"at most so many ({LIMIT}, up to {LIMIT_MAX})"
+    )
+    parser.add_argument("--after", default="0", metavar="CURSOR", help="go on behind this one: `next` of the last list")
+    add_json(parser)
+    given = parser.parse(argv)
+    wanted = [_state(text) for text in given.state]
+    limit = whole_number(given.limit, "--limit", least=1, most=LIMIT_MAX)
+    after = whole_number(given.after.removeprefix("w"), "--after", least=0, most=CURSOR_MAX)
+
+    with opened(home) as door:
+        found, cursor = door.store.read(lambda tx: _page(tx, wanted, after, limit))
+        if given.json:
+            print_json({"items": found, "next": cursor})
+            return 0
+        if not found:
+            print("no such work" if wanted or after else f"no work yet; {door.command('run -- echo hello')} makes some")
+            return 0
+        print("\n".join(table(list_rows(found, Ink.of(os.environ)))))
+        if cursor is not None:
+            print(f"more: {door.command(f'work list --after {cursor}')}")
+    return 0
+
+
+def _page(tx: ReadTx, states: list[WorkState], after: int, limit: int) -> tuple[list[Json], int | None]:
+    works = tx.works(states=states, after=after, limit=limit + 1)
+    cursor = works[limit - 1].number if len(works) > limit else None
+    return [work_view(facts) for facts in work_facts(tx, works[:limit])], cursor
+
+
+def _state(text: str) -> WorkState:
+    try:
+        return WorkState(text)
+    except ValueError:
+        guess = likely(text, list(WorkState))
+        raise UsageError(f"--state: no work is ever {text!r}{guess}", hint=f"states: {', '.join(WorkState)}") from None
+
+
+# --- show ------------------------------------------------------------------------------------------------------------
+
+
+def _show(argv: list[str], home: str | None) -> int:
+    parser = Parser("tenure work show", "One work: its state, why it waits, each attempt and who held it.")
+    parser.add_argument("work", nargs="?", metavar="W", help="its id: w41")
+    add_json(parser)
+    given = parser.parse(argv)
+    work_id = work_named(given.work, "tenure work show")
+    with opened(home) as door:
+        facts = door.store.read(lambda tx: work_facts(tx, [_known(tx, work_id)])[0])
+        if given.json:
+            print_json(work_view(facts))
+        else:
+            print("\n".join(show_lines(facts, door, Ink.of(os.environ))))
+    return 0
+
+
+def _known(tx: ReadTx, work_id: WorkId) -> Work:
+    return look(tx, work_id).work
+
+
+# --- logs ------------------------------------------------------------------------------------------------------------
+
+
+def _logs(argv: list[str], home: str | None) -> int:
+    parser = Parser(
+        "tenure work logs",
+        "What a work wrote, byte by byte: its output to standard output, its errors to standard error.",
+        "On a terminal, control characters are shown as escapes unless --raw is given.",
+    )
+    parser.add_argument("work", nargs="?", metavar="W", help="its id: w41")
+    parser.add_argument("--attempt", metavar="N", help="only this attempt; else the last one that was launched")
+    parser.add_argument("--stdout", action="store_true", help="only its standard output")
+    parser.add_argument("--stderr", action="store_true", help="only its standard error, to standard output")
+    parser.add_argument("--follow", action="store_true", help="go on until the work has ended; all its attempts")
+    parser.add_argument("--raw", action="store_true", help="to a terminal too, byte by byte")
+    given = parser.parse(argv)
+    work_id = work_named(given.work, "tenure work logs")
+    if given.stdout and given.stderr:
+        raise UsageError("tenure work logs: --stdout or --stderr, or neither for both")
+    number = None if given.attempt is None else whole_number(given.attempt, "--attempt", least=1, most=10**9)
+    if given.stderr:
+        sinks = [("err", _sink(1, raw=given.raw))]
+    else:
+        sinks = [("out", _sink(1, raw=given.raw))]
+        sinks += [] if given.stdout else [("err", _sink(2, raw=given.raw))]
+    with opened(home) as door:
+        return _copy(door, work_id, sinks, number=number, follow=given.follow)
+
+
+def _copy(door: OpenHome, work_id: WorkId, sinks: list[tuple[str, Sink]], *, number: int | None, follow: bool) -> int:
+    seen = door.store.read(lambda tx: look(tx, work_id))
+    if number is not None and number not in {attempt.number for attempt in seen.attempts}:
+        raise NotFoundError(f"{work_id} has no attempt {number}", hint=f"`{door.command(f'work show {work_id}')}`")
+    outputs = Outputs(door.place.attempts, sinks)
+    try:
+        if not follow:
+            outputs.point_at(seen.directories(number)[-1:])
+            outputs.drain()
+            return 0
+        end = Follower(door, work_id, outputs, _say, number=number).run()
+    except KeyboardInterrupt:
+        return DETACHED
+    finally:
+        outputs.close()
+    if end.line is not None:
+        _say(end.line, None)
+    return 0
+
+
+def _sink(fd: int, *, raw: bool) -> Sink:
+    return RawSink(fd) if raw or not os.isatty(fd) else SafeSink(fd)
+
+
+def _say(line: str, advice: str | None) -> None:
+    print(f"tenure: {line}", file=sys.stderr)
+    if advice is not None:
+        print(f"  {advice}", file=sys.stderr, flush=True)
+
+
+# --- cancel ----------------------------------------------------------------------------------------------------------
+
+
+def _cancel(argv: list[str], home: str | None) -> int:
+    parser = Parser(
+        "tenure work cancel",
+        "End a work: at once in the store, and by a stop order for what its attempt may have running.",
+    )
+    parser.add_argument("work", nargs="?", metavar="W", help="its id: w41")
+    parser.add_argument("--reason", default=REASON, metavar="TEXT", help="kept in its history")
+    add_json(parser)
+    given = parser.parse(argv)
+    work_id = work_named(given.work, "tenure work cancel")
+    by = f"uid {os.getuid()} via work cancel"
+    with opened(home) as door:
+        done = door.store.write(lambda tx: tx.cancel_work(work_id, by=by, reason=given.reason))
+        attempt, order = _await_stop(door, done)
+        if given.json:
+            print_json(_cancel_view(work_id, done, attempt, order))
+        else:
+            print(_cancel_line(work_id, done, attempt, order, door))
+    return 0
+
+
+def _await_stop(door: OpenHome, done: CancelOutcome) -> tuple[Attempt | None, StopOrder | None]:
+    """Give the stop a moment, so that most of the time its proof can be told."""
+    attempt_id = done.attempt_id
+    if attempt_id is None:
+        return None, None
+    until_us = door.clock.now().mono_us + STOP_WAIT_US
+    while True:
+        attempt, order = door.store.read(lambda tx: (tx.attempt(attempt_id), _order_of(tx, attempt_id)))
+        proven = attempt is not None and attempt.exclusion is Exclusion.RELEASED
+        if proven or door.clock.now().mono_us >= until_us:
+            return attempt, order
+        door.clock.wait(door.clock.now().mono_us + STOP_POLL_US, None)
+
+
+def _order_of(tx: ReadTx, attempt_id: AttemptId) -> StopOrder | None:
+    return next((order for order in tx.stop_orders(limit=10_000) if order.attempt_id == attempt_id), None)
+
+
+def _cancel_view(work_id: WorkId, done: CancelOutcome, attempt: Attempt | None, order: StopOrder | None) -> Json:
+    return {
+        "id": work_id,
+        "state": WorkState.CANCELLED,
+        "state_before": done.state_before,
+        "attempt": done.attempt_id,
+        "exclusion": None if attempt is None else attempt.exclusion,
+        "exclusion_proof": None if attempt is None else attempt.exclusion_proof,
+        "stop_order": None if order is None else stop_order_view(order),
+    }
+
+
+def _cancel_line(
+    work_id: WorkId, done: CancelOutcome, attempt: Attempt | None, order: StopOrder | None, door: OpenHome
+) -> str:
+    if attempt is None:
+        return f"{work_id} cancelled; it was {done.state_before}, nothing was running"
+    if attempt.exclusion is Exclusion.RELEASED:
+        return f"{work_id} cancelled; {attempt.id} is stopped, proof {attempt.exclusion_proof}"
+    tried = f", {order.tries} tries so far did not prove it" if order is not None and order.tries else ""
+    more = door.command(f"work show {work_id}")
+    return f"{work_id} cancelled; the stop of {attempt.id} is ordered and not proven yet{tried}: its slot stays held. See: {more}"

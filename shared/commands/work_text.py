@@ -1,0 +1,172 @@
+"""A Work as text for people: one line in a list, or all that is known about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from shared.commands.json_views import AttemptFacts, Json, WorkFacts, finding_of, worker_of
+from shared.commands.open_home import OpenHome
+from shared.commands.render import Ink, duration, escaped, moment, quoted, table
+from shared.model.attempt import Attempt, AttemptState, Exclusion, Segment
+from shared.model.host import StopOrder
+from shared.model.instant import Instant
+from shared.model.work import Reason, Work
+from shared.policy.lease import is_live
+
+SUSPECTS_SHOWN = 10
+
+WHY = {
+    Reason.CAPACITY_CONCURRENCY: "pool agents is full",
+    Reason.CAPACITY_JOB_CONCURRENCY: "pool jobs is full",
+    Reason.CAPACITY_SCOPE: "a scope it is in is full",
+    Reason.NO_WORKER: "no worker can take it",
+    Reason.STOP_UNPROVEN: "an earlier attempt is not proven stopped",
+    Reason.DISK_FULL: "the disk is full",
+    Reason.UNSUPPORTED_GENERATION: "the active configuration has no such binding",
+    Reason.TIMED_OUT: "out of time",
+    Reason.PERMANENT_FAILURE: "it cannot run",
+    Reason.EXHAUSTED: "nothing is left to try",
+}
+
+
+def list_rows(works: Sequence[Json], ink: Ink) -> list[list[str]]:
+    """A heading and one row for each work, as `work_view` has it."""
+    rows = [[ink.faint(head) for head in ("work", "state", "scope", "attempts", "submitted", "what")]]
+    for work in works:
+        view = cast("dict[str, Any]", work)
+        reason = f" ({view['reason']})" if view["reason"] else ""
+        submitted = str(view["submitted_at"])[:19].replace("T", " ") + "Z"
+        what = quoted(view["command"]) if view["command"] else f"binding {view['binding']}"
+        state = f"{ink.state(view['state'])}{reason}"
+        rows.append([view["id"], state, view["scope"], str(view["attempts_used"]), submitted, _short(what)])
+    return rows
+
+
+def show_lines(facts: WorkFacts, door: OpenHome, ink: Ink) -> list[str]:
+    """All that is known about a work."""
+    work = facts.work
+    text = [f"{ink.strong(work.id)}  {ink.state(work.state)}{_why(work, facts.now)}"]
+    text += table(_work_rows(work), indent="  ")
+    for each in facts.attempts:
+        text += ["", *_attempt_lines(each, facts.now, ink)]
+    if any(each.attempt.state is AttemptState.RECOVERY_REQUIRED for each in facts.attempts):
+        text += ["", _advice(work, door)]
+    return text
+
+
+def _why(work: Work, now: Instant) -> str:
+    if work.backoff_us is not None and work.backoff_since is not None:
+        ends = work.backoff_since.wall_us + work.backoff_us
+        return f"  tried again {moment(ends)}" if ends > now.wall_us else "  tried again at the next pass"
+    if work.reason is None:
+        return ""
+    return f"  {work.reason}: {WHY[work.reason]}"
+
+
+def _work_rows(work: Work) -> list[list[str]]:
+    rows = [["scope", work.scope]]
+    if work.binding is not None:
+        rows.append(["binding", work.binding])
+    if work.command is not None:
+        rows.append(["command", quoted(work.command)])
+    if work.cwd is not None:
+        rows.append(["folder", escaped(work.cwd)])
+    rows += [["env", f"{name}={quoted([value])}"] for name, value in work.env]
+    if work.priority:
+        rows.append(["priority", str(work.priority)])
+    rows.append(["submitted", f"{moment(work.submitted_at_us)} by {escaped(work.submitted_by)}"])
+    if work.ended_at_us is not None:
+        rows.append(["ended", moment(work.ended_at_us)])
+    return rows
+
+
+def _attempt_lines(facts: AttemptFacts, now: Instant, ink: Ink) -> list[str]:
+    attempt = facts.attempt
+    head = f"{ink.strong(attempt.id)}  {ink.state(attempt.state)}{_result(attempt)}"
+    rows = [["started", moment(attempt.started_at_us)]]
+    if attempt.ended_at_us is not None:
+        took = duration(max(0, attempt.ended_at_us - attempt.started_at_us))
+        rows.append(["ended", f"{moment(attempt.ended_at_us)} after {took}"])
+    if attempt.error:
+        rows.append(["why", escaped(attempt.error)])
+    rows.append(["held by", _holder(facts, now)])
+    if attempt.pin is not None:
+        rows.append(["files", f"attempts/{attempt.pin.directory}  (shim pid {attempt.pin.shim.pid})"])
+    rows.append(["stop", _stop(attempt, facts.stop_order)])
+    text = [head, *table(rows, indent="  ")]
+    if facts.stop_order is not None:
+        text += _finding_lines(facts.stop_order)
+    return [*text, *table([_segment_row(segment) for segment in facts.segments], indent="    ")]
+
+
+def _result(attempt: Attempt) -> str:
+    status = attempt.exit_status
+    if status is None:
+        return f"  {attempt.failure}" if attempt.failure is not None else ""
+    return f"  exit code {status}" if status >= 0 else f"  signal {-status}"
+
+
+def _holder(facts: AttemptFacts, now: Instant) -> str:
+    worker = worker_of(facts) or "nobody"
+    lease = facts.lease
+    if facts.attempt.ended_at_us is not None or lease is None:
+        return f"{worker}, epoch {facts.attempt.epoch}"
+    if is_live(lease, now):
+        accepted = "" if lease.accepted_at_us is not None else ", not accepted yet"
+        left = duration(lease.expires_mono_us - now.mono_us)
+        return f"{lease.owner}, epoch {lease.epoch}, lease good for {left}{accepted}"
+    gone = f"revoked: {escaped(lease.revoked_reason)}" if lease.revoked_reason else "lapsed"
+    return f"nobody; the lease of {lease.owner}, epoch {lease.epoch}, is {gone}"
+
+
+def _stop(attempt: Attempt, order: StopOrder | None) -> str:
+    if attempt.exclusion is Exclusion.RELEASED:
+        return f"proven ({attempt.exclusion_proof}), slot free"
+    if attempt.state is AttemptState.RECOVERY_REQUIRED:
+        return "unproven, slot held until a person decides"
+    if attempt.ended_at_us is None:
+        return "not ended, slot held"
+    tries = "" if order is None or not order.tries else f" after {order.tries} tries"
+    return f"unproven{tries}, slot held"
+
+
+def _finding_lines(order: StopOrder) -> list[str]:
+    finding = finding_of(order)
+    if finding is None:
+        return []
+    rows = [["tried", escaped(str(rule))] for rule in cast("list[object]", finding.get("tried") or [])]
+    suspects = cast("list[dict[str, Any]]", finding.get("suspects") or [])
+    rows += [["suspect", _suspect(each)] for each in suspects[:SUSPECTS_SHOWN]]
+    if len(suspects) > SUSPECTS_SHOWN:
+        rows.append(["", f"and {len(suspects) - SUSPECTS_SHOWN} more"])
+    return table(rows, indent="  ")
+
+
+def _suspect(facts: dict[str, Any]) -> str:
+    matched = ", ".join(map(str, facts.get("matched") or []))
+    return escaped(f"pid {facts.get('pid')} ({facts.get('state')}) {facts.get('command_line')}  by {matched}")
+
+
+def _segment_row(segment: Segment) -> list[str]:
+    marks = [
+        word
+        for word, holds in (
+            (f"invoke {segment.invoke}" if segment.invoke else "", segment.invoke is not None),
+            ("isolated", segment.isolated),
+            ("recovered", segment.recovered),
+            ("relaunched", segment.relaunched),
+        )
+        if holds
+    ]
+    ended = moment(segment.ended_at_us) if segment.ended_at_us is not None else "now"
+    return [f"epoch {segment.epoch}", segment.worker, f"{moment(segment.began_at_us)} – {ended}", ", ".join(marks)]
+
+
+def _advice(work: Work, door: OpenHome) -> str:
+    logs, cancel = door.command(f"work logs {work.id}"), door.command(f"work cancel {work.id}")
+    return f"Nobody can know what became of it. Look at what it wrote ({logs}) and at what it was to do; then end it ({cancel})."
+
+
+def _short(text: str, most: int = 80) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
