@@ -21,7 +21,7 @@ from shared.wake import COORDINATOR
 PASSES_KEPT = 1_000
 
 FOREIGN_LEASES = """SELECT attempt_id FROM lease
-  WHERE revoked_at_us IS NULL AND (boot_id < :boot OR boot_id > :boot) ORDER BY attempt_id"""
+  WHERE revoked_at_us IS NULL AND boot_id <> :boot ORDER BY expires_mono_us, attempt_id"""
 UNACCEPTED_LEASES = """SELECT attempt_id FROM lease WHERE accepted_at_us IS NULL AND revoked_at_us IS NULL AND boot_id = :boot
   AND claimed_mono_us <= :mono - :timeout ORDER BY claimed_mono_us, attempt_id"""
 CLAIM_WORK = """UPDATE work SET state = :state, reason = NULL, reason_limit = NULL, pool = :pool, attempts_used = :number,

@@ -49,16 +49,19 @@ RECOVERABLE_ATTEMPTS = f"""SELECT attempt.*, s.body AS snapshot, l.revoked_reaso
   WHERE attempt.id > :after AND {RECOVERABLE} AND {NOT_LIVE} ORDER BY attempt.id LIMIT :limit"""
 BACKOFF_DUE = """SELECT id FROM work WHERE state = 'backoff' AND backoff_boot_id = :boot
   AND backoff_since_mono_us + backoff_us <= :mono ORDER BY backoff_since_mono_us + backoff_us LIMIT :limit"""
-BACKOFF_DUE_OTHER_BOOT = """SELECT id FROM work WHERE state = 'backoff' AND (backoff_boot_id < :boot OR backoff_boot_id > :boot)
-  AND max(0, :wall - backoff_since_at_us) >= backoff_us LIMIT :limit"""
+_BACKOFF_OVER_BY_WALL = "state = 'backoff' AND max(0, :wall - backoff_since_at_us) >= backoff_us"
+BACKOFF_DUE_OTHER_BOOT = f"""SELECT id FROM work WHERE {_BACKOFF_OVER_BY_WALL} AND backoff_boot_id < :boot
+  UNION ALL SELECT id FROM work WHERE {_BACKOFF_OVER_BY_WALL} AND backoff_boot_id > :boot LIMIT :limit"""
 NEXT_LAPSE = """SELECT min(expires_mono_us) FROM lease
   WHERE revoked_at_us IS NULL AND boot_id = :boot AND expires_mono_us > :mono"""
-NEXT_OVERDUE = f"SELECT min({ACCEPT_BY}) FROM lease AS l WHERE l.accepted_at_us IS NULL AND {LIVE}"
+NEXT_OVERDUE = f"""SELECT min({ACCEPT_BY}) FROM lease AS l
+  WHERE l.accepted_at_us IS NULL AND l.revoked_at_us IS NULL AND l.boot_id = :boot"""
 NEXT_BACKOFF = (
     """SELECT min(backoff_since_mono_us + backoff_us) FROM work WHERE state = 'backoff' AND backoff_boot_id = :boot"""
 )
-NEXT_BACKOFF_OTHER_BOOT = """SELECT min(backoff_since_at_us + backoff_us) FROM work
-  WHERE state = 'backoff' AND (backoff_boot_id < :boot OR backoff_boot_id > :boot)"""
+NEXT_BACKOFF_OTHER_BOOT = """SELECT min(due) FROM
+  (SELECT backoff_since_at_us + backoff_us AS due FROM work WHERE state = 'backoff' AND backoff_boot_id < :boot
+   UNION ALL SELECT backoff_since_at_us + backoff_us FROM work WHERE state = 'backoff' AND backoff_boot_id > :boot)"""
 ORDER_LIVE = "boot_id = :boot AND expires_mono_us > :mono"
 STOP_ORDERS = "SELECT * FROM stop_order WHERE closed_at_us IS NULL {which} ORDER BY id LIMIT :limit"
 IDLE_LIVE = f"SELECT count(*) FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required'"

@@ -30,8 +30,9 @@ TABLES = (
   admission_failures INTEGER NOT NULL, backoff_since_mono_us INTEGER, backoff_boot_id TEXT, backoff_since_at_us INTEGER,
   backoff_us INTEGER, submitted_by TEXT NOT NULL, submitted_at_us INTEGER NOT NULL, ended_at_us INTEGER,
   CHECK ((ended_at_us IS NOT NULL) = (state IN ({_WORK_FINAL}))),
-  CHECK ((state = 'backoff') = (backoff_us IS NOT NULL AND backoff_boot_id IS NOT NULL AND backoff_since_mono_us IS NOT NULL
-    AND backoff_since_at_us IS NOT NULL))
+  CHECK (CASE WHEN state = 'backoff' THEN backoff_us IS NOT NULL AND backoff_boot_id IS NOT NULL
+      AND backoff_since_mono_us IS NOT NULL AND backoff_since_at_us IS NOT NULL
+    ELSE coalesce(backoff_us, backoff_boot_id, backoff_since_mono_us, backoff_since_at_us) IS NULL END)
 ) STRICT""",
     """CREATE TABLE input (
   number INTEGER PRIMARY KEY AUTOINCREMENT, work_id TEXT NOT NULL REFERENCES work (id), body BLOB NOT NULL,
@@ -53,8 +54,10 @@ TABLES = (
   CHECK ((ended_at_us IS NOT NULL) = (state IN ({_FINISHED}))),
   CHECK (exclusion = 'held' OR (ended_at_us IS NOT NULL AND exclusion_proof IS NOT NULL)),
   CHECK ((recovered_from IS NOT NULL) = (state = 'recovering')),
-  CHECK ((pin_epoch IS NULL) = (pin_directory IS NULL AND pin_pid IS NULL AND pin_start_ticks IS NULL AND pin_boot_id IS NULL
-    AND pin_pid_ns IS NULL AND pin_directory_ino IS NULL AND pin_lock_ino IS NULL)),
+  CHECK (CASE WHEN pin_epoch IS NULL THEN coalesce(pin_directory, pin_pid, pin_start_ticks, pin_boot_id, pin_pid_ns,
+      pin_directory_ino, pin_lock_ino, pin_pidfs_ino) IS NULL
+    ELSE pin_directory IS NOT NULL AND pin_pid IS NOT NULL AND pin_start_ticks IS NOT NULL AND pin_boot_id IS NOT NULL
+      AND pin_pid_ns IS NOT NULL AND pin_directory_ino IS NOT NULL AND pin_lock_ino IS NOT NULL END),
   CHECK (pin_epoch IS NULL OR pin_epoch <= epoch)
 ) STRICT""",
     """CREATE TABLE snapshot (attempt_id TEXT PRIMARY KEY REFERENCES attempt (id), body TEXT NOT NULL) STRICT, WITHOUT ROWID""",
@@ -104,13 +107,12 @@ INDEXES = (
     "CREATE INDEX work_open ON work (number) WHERE ended_at_us IS NULL",
     "CREATE INDEX work_backoff ON work (backoff_boot_id, backoff_since_mono_us + backoff_us) WHERE state = 'backoff'",
     "CREATE INDEX input_work ON input (work_id)",
-    "CREATE INDEX input_consumer ON input (consumed_by)",
-    "CREATE INDEX input_pending ON input (work_id, number) WHERE consumed_by IS NULL",
+    "CREATE INDEX input_consumer ON input (consumed_by, work_id)",
     f"CREATE UNIQUE INDEX attempt_one_unexcluded ON attempt (work_id) WHERE {UNEXCLUDED}",
     f"CREATE INDEX attempt_slot ON attempt (pool, scope) WHERE {SLOT}",
     f"CREATE INDEX attempt_recoverable ON attempt (id) WHERE {RECOVERABLE}",
     "CREATE INDEX attempt_needs_person ON attempt (started_at_us, id) WHERE state = 'recovery_required'",
-    "CREATE INDEX lease_expiry ON lease (boot_id, expires_mono_us) WHERE revoked_at_us IS NULL",
+    "CREATE INDEX lease_expiry ON lease (expires_mono_us) WHERE revoked_at_us IS NULL",
     "CREATE INDEX lease_owner ON lease (owner) WHERE revoked_at_us IS NULL",
     "CREATE INDEX lease_unaccepted ON lease (claimed_mono_us) WHERE accepted_at_us IS NULL AND revoked_at_us IS NULL",
     "CREATE INDEX worker_present ON worker (name, number) WHERE state <> 'gone'",
@@ -200,12 +202,6 @@ TRIGGERS = (
         "an ended segment was changed",
     ),
     _refuse("segment_live", "DELETE ON segment", _UNRELEASED, "a segment of a live attempt was deleted"),
-    _refuse(
-        "lease_epoch",
-        "UPDATE ON lease",
-        "NEW.attempt_id <> OLD.attempt_id OR NEW.epoch < OLD.epoch",
-        "the epoch of a lease went back",
-    ),
     _refuse(
         "lease_owner",
         "UPDATE ON lease",

@@ -1,0 +1,161 @@
+"""The plan of each hot query: by an index that holds only what is live, so that its cost never grows with history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from shared.store.sqlite import coordination, holding, reads, registration, stops, writing
+from shared.store.sqlite.connection import Connection
+from tests.support.stores import SQLITE, World, ram_folder
+
+PLANS: dict[str, tuple[str, set[str]]] = {
+    "ready, first page": (reads.READY_FIRST.format(skip=""), {"SEARCH work USING INDEX work_ready (pool=?)"}),
+    "ready, same priority": (
+        reads.READY_SAME_PRIORITY.format(skip=""),
+        {"SEARCH work USING INDEX work_ready (pool=? AND priority=? AND ready_seq>?)"},
+    ),
+    "ready, lower priority": (
+        reads.READY_LOWER.format(skip=""),
+        {"SEARCH work USING INDEX work_ready (pool=? AND priority<?)"},
+    ),
+    "ready, skipping a scope": (
+        reads.READY_FIRST.format(skip="AND NOT (scope = :a OR substr(scope, 1, :b) = :c)"),
+        {"SEARCH work USING INDEX work_ready (pool=?)"},
+    ),
+    "next pool with ready Work": (reads.READY_NEXT_POOL, {"SEARCH work USING COVERING INDEX work_ready (pool>?)"}),
+    "pending inputs": (
+        reads.PENDING_INPUTS,
+        {"SEARCH input USING COVERING INDEX input_consumer (consumed_by=? AND work_id=?)"},
+    ),
+    "unexcluded attempt of a Work": (
+        reads.UNEXCLUDED_ATTEMPT,
+        {"SEARCH attempt USING INDEX attempt_one_unexcluded (work_id=?)"},
+    ),
+    "slots in use": (reads.USAGE, {"SCAN attempt USING INDEX attempt_slot"}),
+    "assignments of a worker": (
+        reads.ASSIGNMENTS,
+        {
+            "SEARCH l USING INDEX lease_owner (owner=?)",
+            "SEARCH a USING INDEX sqlite_autoindex_attempt_1 (id=?)",
+            "SEARCH s USING PRIMARY KEY (attempt_id=?)",
+            "USE TEMP B-TREE FOR ORDER BY",
+        },
+    ),
+    "held leases of a worker": (
+        reads.HELD,
+        {"SEARCH l USING INDEX lease_owner (owner=?)"},
+    ),
+    "recoverable attempts": (
+        reads.RECOVERABLE_ATTEMPTS,
+        {
+            "SEARCH attempt USING INDEX attempt_recoverable (id>?)",
+            "SEARCH l USING PRIMARY KEY (attempt_id=?)",
+            "SEARCH s USING PRIMARY KEY (attempt_id=?)",
+        },
+    ),
+    "backoff that is over": (
+        reads.BACKOFF_DUE,
+        {"SEARCH work USING INDEX work_backoff (backoff_boot_id=? AND <expr><?)"},
+    ),
+    "backoff of another boot": (
+        reads.BACKOFF_DUE_OTHER_BOOT,
+        {
+            "COMPOUND QUERY",
+            "LEFT-MOST SUBQUERY",
+            "SEARCH work USING INDEX work_backoff (backoff_boot_id<?)",
+            "UNION ALL",
+            "SEARCH work USING INDEX work_backoff (backoff_boot_id>?)",
+        },
+    ),
+    "next lapse": (reads.NEXT_LAPSE, {"SEARCH lease USING INDEX lease_expiry (expires_mono_us>?)"}),
+    "next overdue claim": (reads.NEXT_OVERDUE, {"SEARCH l USING INDEX lease_unaccepted"}),
+    "next backoff": (reads.NEXT_BACKOFF, {"SEARCH work USING INDEX work_backoff (backoff_boot_id=?)"}),
+    "workers present": (
+        reads.WORKERS_PRESENT,
+        {
+            "SCAN w USING INDEX worker_present",
+            "CORRELATED SCALAR SUBQUERY 1",
+            "CORRELATED SCALAR SUBQUERY 2",
+            "SEARCH l USING INDEX lease_owner (owner=?)",
+        },
+    ),
+    "open stop orders": (reads.STOP_ORDERS.format(which=""), {"SCAN stop_order USING INDEX stop_order_queue"}),
+    "attempts for a person": (reads.NEEDS_PERSON, {"SCAN attempt USING INDEX attempt_needs_person"}),
+    "the fence": (
+        writing.HELD_ATTEMPT,
+        {
+            "SEARCH attempt USING INDEX sqlite_autoindex_attempt_3 (id=? AND epoch=?)",
+            "SEARCH l EXISTS USING INDEX lease_owner (owner=? AND attempt_id=?)",
+        },
+    ),
+    "renewal": (holding.RENEW, {"SEARCH l USING INDEX lease_owner (owner=?)"}),
+    "leases of other boots": (coordination.FOREIGN_LEASES, {"SCAN lease USING INDEX lease_expiry"}),
+    "unaccepted claims": (
+        coordination.UNACCEPTED_LEASES,
+        {"SEARCH lease USING INDEX lease_unaccepted (claimed_mono_us<?)"},
+    ),
+    "leases of a retired worker": (
+        registration.OWNED_LEASES,
+        {"SEARCH lease USING INDEX lease_owner (owner=?)"},
+    ),
+    "taking a stop order": (stops.TAKE_ORDER, {"SEARCH stop_order USING INTEGER PRIMARY KEY (rowid=?)"}),
+    "closing a stop order": (stops.CLOSE_ORDER, {"SEARCH stop_order USING INDEX stop_order_open (attempt_id=?)"}),
+}
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Connection]:
+    with ram_folder() as folder:
+        world = World(SQLITE, folder)
+        world.close()
+        opened = Connection(world.home / "store.db", wait_s=1)
+        yield opened
+        opened.close()
+
+
+def plan(connection: Connection, sql: str) -> list[str]:
+    names = {word.strip("(),") for word in sql.replace("(", " ").split()}
+    params: dict[str, object] | list[object]
+    if "?" in sql:
+        params = [""] * sql.count("?")
+    else:
+        params = dict.fromkeys((name[1:].rstrip(")") for name in names if name.startswith(":")), 0)
+    return [row["detail"] for row in connection.rows(f"EXPLAIN QUERY PLAN {sql}", params)]
+
+
+@pytest.mark.req("S02", "C03")
+@pytest.mark.parametrize("name", PLANS)
+def test_hot_queries_go_by_an_index_of_what_is_live(connection: Connection, name: str) -> None:
+    sql, expected = PLANS[name]
+
+    found = plan(connection, sql)
+
+    assert set(found) == expected
+
+
+def test_a_lost_index_is_seen(connection: Connection) -> None:
+    """The control: without its index the same check finds another plan."""
+    sql, expected = PLANS["slots in use"]
+    connection.begin(writing=True)
+    connection.rows("DROP INDEX attempt_slot")
+
+    found = plan(connection, sql)
+
+    connection.rollback()
+    assert set(found) != expected
+
+
+def test_every_child_key_has_a_plain_index(connection: Connection) -> None:
+    """Deleting a parent looks its children up; a partial index cannot answer that."""
+    missing = []
+    for table in [row[0] for row in connection.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")]:
+        for key in connection.rows(f"SELECT \"from\" AS child FROM pragma_foreign_key_list('{table}') WHERE seq = 0"):
+            leading = [
+                connection.value(f"SELECT name FROM pragma_index_info('{index['name']}') WHERE seqno = 0")
+                for index in connection.rows(f"SELECT name FROM pragma_index_list('{table}') WHERE partial = 0")
+            ]
+            if key["child"] not in leading:
+                missing.append(f"{table}.{key['child']}")
+    assert missing == []

@@ -1,0 +1,233 @@
+"""The second defence: what the schema itself refuses, by any path, each with its control."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from shared.errors import FenceViolationError
+from shared.model.instant import US_PER_S
+from shared.store.sqlite.connection import Connection
+from shared.store.sqlite.schema import TRIGGERS
+from tests.support.stores import BACKED_OFF, FAILED, SQLITE, UNPROVEN, World, ram_folder
+
+
+def _insert_attempt(attempt_id: str, work_id: str, number: int, *, epoch: int = 1, verb: str = "INSERT") -> str:
+    return (
+        f"{verb} INTO attempt (id, work_id, number, epoch, state, exclusion, isolated, relaunches, pool, scope, budget_us,"
+        " budget_since_mono_us, budget_boot_id, budget_since_at_us, started_at_us)"
+        f" VALUES ('{attempt_id}', '{work_id}', {number}, {epoch}, 'launching', 'held', 0, 0, 'jobs', '', 1, 1, 'boot-1', 1, 1)"
+    )
+
+
+# w1.1 runs under a lease, epoch 2 (released once); w2.1 ended, released; w3.1 ended, unproven; w4 is ready; w5 is cancelled.
+REFUSED = {
+    "one unexcluded attempt of a Work": (_insert_attempt("w1.2", "w1", 2),),
+    "no attempt beside an unproven one": (_insert_attempt("w3.2", "w3", 2),),
+    "attempt numbers grow": (_insert_attempt("w2.0", "w2", 1),),
+    "an attempt begins at its first epoch": (_insert_attempt("w2.2", "w2", 2, epoch=4),),
+    "an unproven attempt is not replaced": (_insert_attempt("w3.1", "w3", 7, verb="INSERT OR REPLACE"),),
+    "an epoch never goes back": ("UPDATE attempt SET epoch = 1 WHERE id = 'w1.1'",),
+    "an epoch is not lost by replacing": (_insert_attempt("w1.1", "w1", 7, verb="INSERT OR REPLACE"),),
+    "attempt and lease epoch go together": ("UPDATE attempt SET epoch = 3 WHERE id = 'w1.1'",),
+    "lease epoch is the attempt's": (
+        "UPDATE lease SET epoch = 3, owner = 'x.1', claimed_mono_us = 1 WHERE attempt_id = 'w1.1'",
+    ),
+    "a lease epoch never goes back": ("UPDATE lease SET epoch = 1 WHERE attempt_id = 'w1.1'",),
+    "a lease is not replaced at its epoch": (
+        "INSERT OR REPLACE INTO lease VALUES ('w1.1', 2, 'x.1', 'boot-1', 99999999999, 1, NULL, NULL, NULL)",
+    ),
+    "a lease is not replaced at a lower epoch": (
+        "INSERT OR REPLACE INTO lease VALUES ('w1.1', 1, 'x.1', 'boot-1', 99999999999, 1, NULL, NULL, NULL)",
+    ),
+    "a lease of the live is not deleted": ("DELETE FROM lease WHERE attempt_id = 'w1.1'",),
+    "a lease of the unproven is not deleted": ("DELETE FROM lease WHERE attempt_id = 'w3.1'",),
+    "a new owner needs a higher epoch": ("UPDATE lease SET owner = 'x.1' WHERE attempt_id = 'w1.1'",),
+    "another boot needs a higher epoch": ("UPDATE lease SET boot_id = 'boot-9' WHERE attempt_id = 'w1.1'",),
+    "a renewal never shortens": ("UPDATE lease SET expires_mono_us = expires_mono_us - 1 WHERE attempt_id = 'w1.1'",),
+    "accepted once": ("UPDATE lease SET accepted_at_us = accepted_at_us + 1 WHERE attempt_id = 'w1.1'",),
+    "a revoked lease is not given back": (
+        "UPDATE lease SET revoked_at_us = NULL, revoked_reason = NULL WHERE attempt_id = 'w2.1'",
+    ),
+    "a revoked lease is not extended": (
+        "UPDATE lease SET expires_mono_us = expires_mono_us + 1 WHERE attempt_id = 'w2.1'",
+    ),
+    "a revocation has a reason": ("UPDATE lease SET revoked_at_us = 1 WHERE attempt_id = 'w1.1'",),
+    "the live is not deleted": ("DELETE FROM attempt WHERE id = 'w1.1'",),
+    "the unproven is not deleted": ("DELETE FROM attempt WHERE id = 'w3.1'",),
+    "ended never reopens": ("UPDATE attempt SET state = 'running', ended_at_us = NULL WHERE id = 'w3.1'",),
+    "an outcome is not changed": ("UPDATE attempt SET exit_status = 0 WHERE id = 'w2.1'",),
+    "ended means ended": ("UPDATE attempt SET state = 'succeeded' WHERE id = 'w1.1'",),
+    "the unfinished is not ended": ("UPDATE attempt SET ended_at_us = 1 WHERE id = 'w1.1'",),
+    "the unfinished is not released": (
+        "UPDATE attempt SET exclusion = 'released', exclusion_proof = 'S1' WHERE id = 'w1.1'",
+    ),
+    "no release without a proof": ("UPDATE attempt SET exclusion = 'released' WHERE id = 'w3.1'",),
+    "released is not taken again": ("UPDATE attempt SET exclusion = 'held' WHERE id = 'w2.1'",),
+    "a pin is not replaced at its epoch": ("UPDATE attempt SET pin_pid = pin_pid + 1 WHERE id = 'w1.1'",),
+    "a pin never goes back": ("UPDATE attempt SET pin_epoch = 1 WHERE id = 'w1.1'",),
+    "a pin is whole": ("UPDATE attempt SET pin_pid = NULL WHERE id = 'w1.1'",),
+    "a state is one we know": ("UPDATE attempt SET state = 'sleeping' WHERE id = 'w1.1'",),
+    "recovering remembers what it was": ("UPDATE attempt SET state = 'recovering' WHERE id = 'w1.1'",),
+    "an attempt stays its Work's": ("UPDATE attempt SET work_id = 'w4' WHERE id = 'w1.1'",),
+    "a number is a number": ("UPDATE attempt SET epoch = 'three' WHERE id = 'w1.1'",),
+    "a snapshot is written once": ("UPDATE snapshot SET body = '{}' WHERE attempt_id = 'w2.1'",),
+    "a snapshot of the live is kept": ("DELETE FROM snapshot WHERE attempt_id = 'w1.1'",),
+    "an ended segment is not changed": (
+        "UPDATE segment SET ended_at_us = NULL WHERE attempt_id = 'w1.1' AND epoch = 1",
+    ),
+    "a segment of the live is kept": ("DELETE FROM segment WHERE attempt_id = 'w1.1'",),
+    "an ended Work is not changed": (
+        "UPDATE work SET state = 'ready', ended_at_us = NULL, revision = 99 WHERE id = 'w5'",
+    ),
+    "a Work's row tells its changes": ("UPDATE work SET reason = 'no_worker' WHERE id = 'w4'",),
+    "an open Work is not deleted": ("DELETE FROM input WHERE work_id = 'w4'", "DELETE FROM work WHERE id = 'w4'"),
+    "a Work in backoff knows until when": ("UPDATE work SET state = 'backoff', revision = 99 WHERE id = 'w4'",),
+    "an accepted input is not changed": ("UPDATE input SET body = x'00' WHERE number = 1",),
+    "a generation never goes back": ("UPDATE leader SET generation = generation - 1",),
+    "a new leader needs a higher generation": ("UPDATE leader SET owner = 'x.1'",),
+    "the leader row is kept": ("DELETE FROM leader",),
+    "a gone worker stays gone": (
+        "UPDATE worker SET state = 'live', gone_at_us = NULL, gone_reason = NULL WHERE id = 'worker-2.1'",
+    ),
+    "a closed stop order is not changed": (
+        "UPDATE stop_order SET closed_at_us = NULL, closed_by = NULL WHERE attempt_id = 'w6.1'",
+    ),
+    "an open stop order is not deleted": ("DELETE FROM stop_order WHERE attempt_id = 'w3.1'",),
+    "one open stop order of an attempt": (
+        "INSERT INTO stop_order SELECT NULL, attempt_id, epoch, why, ordered_by, ordered_at_us, NULL, boot_id, 0, 0, NULL, NULL, NULL"
+        " FROM stop_order WHERE attempt_id = 'w3.1'",
+    ),
+    "an event is written once": ("UPDATE event SET data = '{}' WHERE seq = 1",),
+    "a counter never goes back": ("UPDATE counter SET value = 1 WHERE name = 'work'",),
+    "a counter is not replaced": ("INSERT OR REPLACE INTO counter VALUES ('work', 1)",),
+    "a counter is not deleted": ("DELETE FROM counter WHERE name = 'work'",),
+    "an incarnation of the store never goes back": ("UPDATE meta SET value = 0 WHERE key = 'incarnation'",),
+    "a configuration is written once": ("UPDATE config SET body = '{\"a\":1}' WHERE number = 1",),
+}
+
+ACCEPTED = {
+    "a next attempt": (_insert_attempt("w2.2", "w2", 2),),
+    "a takeover": (
+        "UPDATE attempt SET epoch = 3 WHERE id = 'w1.1'",
+        "UPDATE lease SET epoch = 3, owner = 'x.1', claimed_mono_us = 1, expires_mono_us = 1 WHERE attempt_id = 'w1.1'",
+    ),
+    "a renewal": ("UPDATE lease SET expires_mono_us = expires_mono_us + 1 WHERE attempt_id = 'w1.1'",),
+    "a revocation": ("UPDATE lease SET revoked_at_us = 1, revoked_reason = 'released' WHERE attempt_id = 'w1.1'",),
+    "a confirmation": (
+        "UPDATE attempt SET exclusion = 'released', exclusion_proof = 'S1' WHERE id = 'w3.1'",
+        "UPDATE stop_order SET closed_at_us = 1, closed_by = 'x' WHERE attempt_id = 'w3.1'",
+    ),
+    "a cleared pin": (
+        "UPDATE attempt SET pin_epoch = NULL, pin_directory = NULL, pin_pid = NULL, pin_start_ticks = NULL, pin_boot_id = NULL,"
+        " pin_pid_ns = NULL, pin_directory_ino = NULL, pin_lock_ino = NULL WHERE id = 'w1.1'",
+    ),
+    "retention of the released": (
+        "DELETE FROM lease WHERE attempt_id = 'w2.1'",
+        "DELETE FROM segment WHERE attempt_id = 'w2.1'",
+        "DELETE FROM snapshot WHERE attempt_id = 'w2.1'",
+        "UPDATE input SET consumed_by = NULL WHERE consumed_by = 'w2.1'",
+        "DELETE FROM attempt WHERE id = 'w2.1'",
+    ),
+    "a new leader": ("UPDATE leader SET generation = generation + 1, owner = 'x.1'",),
+}
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Connection]:
+    with ram_folder() as folder:
+        world = World(SQLITE, folder)
+        _fill(world)
+        world.close()
+        opened = Connection(world.home / "store.db", wait_s=1)
+        opened.set_pragmas()
+        yield opened
+        opened.close()
+
+
+def _fill(world: World) -> None:
+    owner, gone = world.worker(), world.worker("worker-2")
+    world.store.write(lambda tx: tx.activate_config("{}", "d", "/t"))
+    world.store.write(lambda tx: tx.retire_worker(gone, reason="released"))
+    running = world.recovering(owner, pinned=False)
+    world.store.write(lambda tx: tx.relaunch(running, clear_pin=False, why="nothing ran"))
+    world.store.write(lambda tx: tx.pin(running, world.pin(running)))
+    world.ended(owner, FAILED, BACKED_OFF)
+    world.ended(owner, UNPROVEN, BACKED_OFF)
+    world.submit()
+    cancelled = world.submit()
+    world.store.write(lambda tx: tx.cancel_work(cancelled, by="t", reason="t"))
+    world.confirm(world.ended(owner, UNPROVEN, BACKED_OFF))
+    world.clock.advance(US_PER_S)
+
+
+def _run(connection: Connection, statements: tuple[str, ...]) -> None:
+    connection.begin(writing=True)
+    try:
+        for statement in statements:
+            connection.rows(statement)
+        assert connection.value("SELECT count(*) FROM pragma_foreign_key_check") == 0
+    finally:
+        connection.rollback()
+
+
+@pytest.mark.req("E07", "R07", "L01", "V05")
+@pytest.mark.parametrize("rule", REFUSED)
+def test_the_schema_refuses_what_no_transition_sends(connection: Connection, rule: str) -> None:
+    with pytest.raises((FenceViolationError, AssertionError)):
+        _run(connection, REFUSED[rule])
+
+
+@pytest.mark.req("E07", "V05")
+@pytest.mark.parametrize("rule", ACCEPTED)
+def test_the_schema_accepts_what_transitions_send(connection: Connection, rule: str) -> None:
+    _run(connection, ACCEPTED[rule])
+
+
+def test_each_statement_of_the_defence_is_meant_for_a_row_that_exists(connection: Connection) -> None:
+    """A refusal of nothing would pass for the wrong reason: without triggers and constraints, each changes a row."""
+    for rule, (statement, *_) in REFUSED.items():
+        if statement.startswith("INSERT"):
+            continue
+        verb, table = statement.split()[0], statement.split()[2 if statement.startswith("DELETE") else 1]
+        where = statement.partition(" WHERE ")[2] or "1"
+        found = connection.value(f"SELECT count(*) FROM {table} WHERE {where}")
+        assert found >= 1, f"{rule}: {verb} finds no row"
+
+
+def test_a_deferred_violation_is_refused_at_the_commit_and_nothing_kept(connection: Connection) -> None:
+    connection.begin(writing=True)
+    connection.rows("UPDATE attempt SET epoch = 3 WHERE id = 'w1.1'")
+
+    with pytest.raises(FenceViolationError, match="FOREIGN KEY"):
+        connection.commit([])
+    connection.rollback()
+
+    assert connection.value("SELECT epoch FROM attempt WHERE id = 'w1.1'") == 2
+    assert connection.failure is None
+
+
+def test_every_trigger_is_needed(connection: Connection) -> None:
+    """Drop one trigger, and a statement of the table above is no longer refused."""
+    idle = []
+    for trigger in TRIGGERS:
+        name = trigger.split()[2]
+        refused_before = {rule for rule in REFUSED if _refuses(connection, REFUSED[rule], None)}
+        if refused_before == {rule for rule in REFUSED if _refuses(connection, REFUSED[rule], name)}:
+            idle.append(name)
+    assert idle == []
+
+
+def _refuses(connection: Connection, statements: tuple[str, ...], without: str | None) -> bool:
+    connection.begin(writing=True)
+    try:
+        if without is not None:
+            connection.rows(f"DROP TRIGGER {without}")
+        for statement in statements:
+            connection.rows(statement)
+        return bool(connection.value("SELECT count(*) FROM pragma_foreign_key_check"))
+    except FenceViolationError:
+        return True
+    finally:
+        connection.rollback()
