@@ -146,16 +146,23 @@ class Harness:
 
     def submit_command(self, command: Sequence[str]) -> WorkId:
         """Submit any command; it is no job of the witness."""
-        work = NewWork(
-            scope="",
-            binding=None,
-            command=tuple(command),
-            env=(),
-            cwd="/",
-            input=None,
-            submitted_by="drill",
-        )
-        return self.store.write(lambda tx: tx.submit(work, POOL_JOBS))
+        return self.submit_commands([command])[0]
+
+    def submit_commands(self, commands: Sequence[Sequence[str]]) -> list[WorkId]:
+        """Submit several in one commit."""
+        works = [
+            NewWork(
+                scope="",
+                binding=None,
+                command=tuple(command),
+                env=(),
+                cwd="/",
+                input=None,
+                submitted_by="drill",
+            )
+            for command in commands
+        ]
+        return self.store.write(lambda tx: [tx.submit(work, POOL_JOBS) for work in works])
 
     def cancel(self, work_id: WorkId) -> None:
         """Cancel a job; from here on it may have started, or not."""
