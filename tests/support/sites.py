@@ -14,7 +14,7 @@ from coordinator.coordinator import Coordinator
 from coordinator.leadership import Candidate, Leadership
 from shared.clock import VirtualClock
 from shared.errors import IndeterminateError, StoreBusyError
-from shared.ids import AttemptId, Incarnation, WorkId
+from shared.ids import AttemptId, Incarnation, WorkId, work_of
 from shared.model.attempt import Attempt, LeaseKey
 from shared.model.evidence import LockState, ProcessIdentity
 from shared.model.host import Worker as StoredWorker
@@ -298,6 +298,10 @@ class Site:
         shim = self.host.shim(key.attempt_id)
         assert shim.ran
         return key, shim
+
+    def cancel(self, key: LeaseKey) -> None:
+        """A person cancels the Work of that attempt."""
+        self.world.store.write(lambda tx: tx.cancel_work(work_of(key.attempt_id), by="a test", reason="wrong branch"))
 
     def attempt(self, attempt_id: AttemptId | str) -> Attempt:
         """The stored attempt."""
