@@ -141,7 +141,7 @@ def test_a_lost_index_is_seen(connection: Connection) -> None:
     connection.begin(writing=True)
     connection.rows("DROP INDEX attempt_slot")
 
-    found = plan(connection, sql)
+    found = plan(connection, f"{sql} -- prepared anew")
 
     connection.rollback()
     assert set(found) != expected

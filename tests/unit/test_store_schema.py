@@ -96,8 +96,10 @@ REFUSED = {
     ),
     "an open stop order is not deleted": ("DELETE FROM stop_order WHERE attempt_id = 'w3.1'",),
     "one open stop order of an attempt": (
-        "INSERT INTO stop_order SELECT NULL, attempt_id, epoch, why, ordered_by, ordered_at_us, NULL, boot_id, 0, 0, NULL, NULL, NULL"
-        " FROM stop_order WHERE attempt_id = 'w3.1'",
+        (
+            "INSERT INTO stop_order SELECT NULL, attempt_id, epoch, why, ordered_by, ordered_at_us, NULL, boot_id, 0, 0, NULL, NULL, NULL"
+            " FROM stop_order WHERE attempt_id = 'w3.1'"
+        ),
     ),
     "an event is written once": ("UPDATE event SET data = '{}' WHERE seq = 1",),
     "a counter never goes back": ("UPDATE counter SET value = 1 WHERE name = 'work'",),
@@ -120,8 +122,10 @@ ACCEPTED = {
         "UPDATE stop_order SET closed_at_us = 1, closed_by = 'x' WHERE attempt_id = 'w3.1'",
     ),
     "a cleared pin": (
-        "UPDATE attempt SET pin_epoch = NULL, pin_directory = NULL, pin_pid = NULL, pin_start_ticks = NULL, pin_boot_id = NULL,"
-        " pin_pid_ns = NULL, pin_directory_ino = NULL, pin_lock_ino = NULL WHERE id = 'w1.1'",
+        (
+            "UPDATE attempt SET pin_epoch = NULL, pin_directory = NULL, pin_pid = NULL, pin_start_ticks = NULL, pin_boot_id = NULL,"
+            " pin_pid_ns = NULL, pin_directory_ino = NULL, pin_lock_ino = NULL WHERE id = 'w1.1'"
+        ),
     ),
     "retention of the released": (
         "DELETE FROM lease WHERE attempt_id = 'w2.1'",

@@ -169,6 +169,8 @@ def translated(error: sqlite3.Error, sql: str) -> TenureError:
         return StoreBusyError("another program holds the store's write lock")
     if getattr(error, "sqlite_errorcode", 0) == _READONLY_DBMOVED:
         return StoreUnavailableError("store_replaced", "the store's file was moved or deleted while open")
+    if code == 0 and isinstance(error, sqlite3.OperationalError):
+        code = _CORRUPT  # the driver's own complaint: what it read is no text
     if code in _UNAVAILABLE:
         kind, message = _UNAVAILABLE[code]
         return StoreUnavailableError(kind, f"{message} ({error})", hint=_HINTS.get(kind))
