@@ -136,6 +136,7 @@ class ZygoteLauncher:
                 zygote = self._spawn(theirs, directory)
             finally:
                 theirs.close()
+            self._sync_attempts(name)
             ready = self._await_ready(ours, order, deadline, zygote)
             pin = Pin(
                 epoch=spec.epoch,
@@ -182,19 +183,22 @@ class ZygoteLauncher:
         try:
             directory = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._attempts)
             boundary.reached(Boundary.ATTEMPT_SPEC, Side.BEFORE)
-            # For people and support only; nothing reads it. What is to be run, with its secrets, goes through the gate.
-            note = {"attempt": spec.attempt_id, "epoch": spec.epoch, "cwd": spec.cwd, "worker_pid": os.getpid()}
-            _write_file(directory, "spec.json", json.dumps(note).encode())
+            # What is to be run, with its secrets, goes through the gate and touches no disk.
             if spec.stdin is not None:
                 _write_file(directory, "stdin", spec.stdin)
             boundary.reached(Boundary.ATTEMPT_SPEC, Side.AFTER)
-            # The directory must not be lost to a power cut once a job ran in it.
-            boundary.fsync(self._attempts, Boundary.ATTEMPT_SYNC)
         except OSError as fault:
             if directory >= 0:
                 os.close(directory)
             raise LaunchError("directory", f"{name}: {describe_fault(fault)}") from fault
         return directory
+
+    def _sync_attempts(self, name: str) -> None:
+        """Keep the directory from being lost to a power cut once a job ran in it; needed before GO, so the shim need not wait."""
+        try:
+            boundary.fsync(self._attempts, Boundary.ATTEMPT_SYNC)
+        except OSError as fault:
+            raise LaunchError("directory", f"{name}: {describe_fault(fault)}") from fault
 
     # --- spawn -------------------------------------------------------------------------------------------------------
 
@@ -252,6 +256,8 @@ class ZygoteLauncher:
                     raise LaunchError("ready", "the shim died before it was ready")
                 answer += part
         except TimeoutError:
+            if zygote is not None:
+                self._replace_zygote(zygote)  # it hangs, or its shim does: the gate is shut for both
             raise LaunchError("ready", f"no answer within {READY_TIMEOUT_S:.0f} s") from None
         except OSError as fault:
             raise LaunchError("ready", f"the shim died before it was ready ({describe_fault(fault)})") from None

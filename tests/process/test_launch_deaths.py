@@ -16,7 +16,7 @@ import pytest
 from shared import boundary
 from shared.boundary import Boundary, Side
 from shared.model.evidence import LockState
-from shared.process import shim
+from shared.process import launcher, shim
 from shared.process.filelock import probe_open
 from shared.process.identity import is_alive
 from shared.process.launcher import HeldLaunch, LaunchError, ZygoteLauncher
@@ -143,6 +143,23 @@ class TestZygote:
         assert (caught.value.stage, caught.value.nothing_ran) == ("ready", True)
         assert not (tmp_path / "ran").exists()
 
+    def test_a_zygote_that_hangs_is_replaced(self, host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        host.run(["true"])
+        monkeypatch.setattr(launcher, "READY_TIMEOUT_S", 0.2)
+        monkeypatch.setattr(launcher, "CLOSE_TIMEOUT_S", 0.1)
+        hung = host.launcher.zygote_pid
+        assert hung is not None
+        os.kill(hung, signal.SIGSTOP)
+
+        with pytest.raises(LaunchError, match="no answer") as caught:
+            host.launcher.launch(host.spec(["touch", str(tmp_path / "ran")]))
+
+        monkeypatch.undo()
+        assert (caught.value.stage, caught.value.nothing_ran) == ("ready", True)
+        assert host.await_end(host.run(["true"])).status == 0
+        assert host.launcher.zygote_pid not in (None, hung)
+        assert not (tmp_path / "ran").exists()
+
     def test_launches_from_many_threads_all_run_once(self, host: Host, tmp_path: Path) -> None:
         witness = tmp_path / "witness"
         specs = [host.spec(["sh", "-c", f"echo {number} >> {witness}"]) for number in range(24)]
@@ -171,11 +188,11 @@ def test_jobs_outlive_the_worker_and_its_zygote_follows_it(host: Host, reaper: R
     worker = os.fork()
     if worker == 0:
         try:
-            launcher = ZygoteLauncher(host.attempts, host.home)
-            released = launcher.launch(host.spec(["sh", "-c", "sleep 0.3; exit 7"], attempt_id="w1.1"))
-            held = launcher.launch(host.spec(["true"], attempt_id="w2.1"))
+            worker_launcher = ZygoteLauncher(host.attempts, host.home)
+            released = worker_launcher.launch(host.spec(["sh", "-c", "sleep 0.3; exit 7"], attempt_id="w1.1"))
+            held = worker_launcher.launch(host.spec(["true"], attempt_id="w2.1"))
             released.go()
-            os.write(write, f"{launcher.zygote_pid} {released.pin.shim.pid} {held.pin.shim.pid}".encode())
+            os.write(write, f"{worker_launcher.zygote_pid} {released.pin.shim.pid} {held.pin.shim.pid}".encode())
             signal.pause()
         finally:
             os._exit(1)
@@ -263,6 +280,27 @@ class TestFullDisk:
         pin = small.run(["sh", "-c", f"cat /dev/zero > {small.home}/fill; echo more >> {small.home}/fill || exit 5"])
 
         assert small.await_end(pin).status == 5
+
+    def test_a_record_without_room_is_tried_again_under_the_lock(self, small: Host) -> None:
+        """The job throws away the space that was kept for it."""
+        script = f"rm {small.attempts}/*/exit.json.tmp; cat /dev/zero > {small.home}/fill; exit 5"
+        pin = small.start(["sh", "-c", script])
+        wait_until(lambda: small.evidence(pin).child_alive is False, "the job has ended")
+
+        evidence = small.evidence(pin)
+        assert (evidence.lock, evidence.exit) == (LockState.HELD, None)
+        (small.home / "fill").unlink()
+        assert small.await_end(pin).status == 5
+
+
+def test_a_shim_whose_directory_was_removed_does_not_linger(host: Host, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "valve")
+    pin = host.start(["sh", "-c", f"read line < {tmp_path}/valve"])
+    shutil.rmtree(host.folder(pin))
+
+    (tmp_path / "valve").write_text("go\n")
+
+    wait_until(lambda: not is_alive(pin.shim), "the shim is gone")
 
 
 def _fill(path: Path) -> None:
