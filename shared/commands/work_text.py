@@ -103,7 +103,8 @@ def _attempt_lines(facts: AttemptFacts, now: Instant, ink: Ink) -> list[str]:
 def _result(attempt: Attempt) -> str:
     status = attempt.exit_status
     if status is None:
-        return f"  {attempt.failure}" if attempt.failure is not None else ""
+        told = attempt.failure is None or attempt.failure.value == attempt.state.value
+        return "" if told else f"  {attempt.failure}"
     return f"  exit code {status}" if status >= 0 else f"  signal {-status}"
 
 
