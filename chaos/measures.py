@@ -13,14 +13,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 from unittest import mock
 
 from chaos.harness import COORDINATOR, Harness
 from chaos.witness import Mark
 from coordinator import bootstrap as coordinator_bootstrap
+from shared import boundary
+from shared.boundary import Boundary, Side
 from shared.child import ChildOptions
 from shared.model.attempt import AttemptState
 from shared.model.instant import US_PER_MS, US_PER_S
@@ -35,6 +39,8 @@ TRUE = ("/bin/true",)
 WORKERS = ("worker-1", "worker-2")
 RECORD_BYTES = 4096
 POLL_S = 0.0001
+NOTES_S = 1.5  # after which what a pass leaves to be written later is written
+UNCOUNTED = frozenset({Boundary.QUEUE_LOCK, Boundary.LOCK_PROBE})
 SETTINGS = Settings(job_concurrency=32)
 
 
@@ -208,69 +214,73 @@ def idle(folder: Path, *, seconds: float = 12.0) -> Numbers:
 
 
 def counts(folder: Path, *, jobs: int = 100) -> Numbers:
-    """Commits and statements of coordinator and worker per job: alone, and in a batch. They run on threads here, in view."""
-    with Harness(folder, SETTINGS) as harness, _InView(harness) as stores:
+    """Commits, statements and boundaries crossed per job, alone and in a batch; coordinator and worker run on threads here."""
+    with Harness(folder, SETTINGS) as harness, _InView(harness) as view:
         harness.wait(lambda: len(harness.read(lambda tx: tx.workers())) == 1, "the worker is there")
-        time.sleep(1.5)  # until the record of the first pass is written
-        before = _counted(stores)
+        time.sleep(NOTES_S)
+        before = view.counted()
         harness.submit_command(TRUE)
         harness.wait_quiet()
-        time.sleep(1.5)
-        between = _counted(stores)
+        time.sleep(NOTES_S)
+        between = view.counted()
         _submit_all(harness, jobs)
         harness.wait_quiet()
-        time.sleep(1.5)
-        after = _counted(stores)
+        time.sleep(NOTES_S)
+        after = view.counted()
+    one, batch = between - before, after - between
     return {
-        "one_job": {name: between[name] - before[name] for name in before},
-        "per_job_of_batch": {name: round((after[name] - between[name]) / jobs, 2) for name in before},
+        "one_job": dict(sorted(one.items())),
+        "per_job_of_batch": {name: round(count / jobs, 2) for name, count in sorted(batch.items())},
         "batch": jobs,
     }
 
 
 class _InView:
-    """A coordinator and a worker on threads of this process, with their stores."""
+    """A coordinator and a worker on threads of this process: their stores count, and every boundary they cross is seen."""
 
     def __init__(self, harness: Harness) -> None:
         self._harness = harness
         self._stores: list[SqliteStore] = []
+        self._crossed: Counter[str] = Counter()
         self._options = [ChildOptions(str(harness.home.path), name, drain_s=0.0) for name in (COORDINATOR, WORKERS[0])]
 
-    def __enter__(self) -> list[SqliteStore]:
+    def counted(self) -> Counter[str]:
+        """Everything counted so far; the harness's own submit is among the boundaries, not among commits and statements."""
+        commits = sum(store.commits for store in self._stores)
+        statements = sum(store.statements for store in self._stores)
+        return Counter({"commits": commits, "statements": statements}) + self._crossed
+
+    def __enter__(self) -> Self:
         def opened(*args: object, **options: object) -> Store:
             store = open_store(*args, **options)  # type: ignore[arg-type]
             self._stores.append(store)
             return store
 
-        mains: list[tuple[object, Callable[[ChildOptions], None]]] = [
-            (coordinator_bootstrap, coordinator_bootstrap.main),
-            (worker_bootstrap, worker_bootstrap.main),
-        ]
-        self._patches = [mock.patch.object(module, "open_store", opened) for module, _ in mains]
+        def crossed(at: Boundary, side: Side) -> None:
+            if side is Side.AFTER and at not in UNCOUNTED:
+                self._crossed[at] += 1
+
+        modules = (coordinator_bootstrap, worker_bootstrap)
+        self._patches = [mock.patch.object(module, "open_store", opened) for module in modules]
         for patch in self._patches:
             patch.start()
+        boundary.install(crossed)
         self._threads = [
-            threading.Thread(target=main, args=(options,))
-            for (_, main), options in zip(mains, self._options, strict=True)
+            threading.Thread(target=module.main, args=(options,))
+            for module, options in zip(modules, self._options, strict=True)
         ]
         for thread in self._threads:
             thread.start()
-        return self._stores
+        return self
 
     def __exit__(self, *_: object) -> None:
         for options in reversed(self._options):
             options.stop.ask(0.0, "measured")
         for thread in self._threads:
             thread.join()
+        boundary.install(None)
         for patch in self._patches:
             patch.stop()
-
-
-def _counted(stores: Sequence[SqliteStore]) -> dict[str, int]:
-    return {
-        "commits": sum(store.commits for store in stores),
-        "statements": sum(store.statements for store in stores),
-    }
 
 
 def _start_all(harness: Harness) -> None:

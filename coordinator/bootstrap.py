@@ -72,6 +72,7 @@ def main(options: ChildOptions) -> None:
         watcher.close()
         bell.close()
         store.close()
+        ringer.close()
         lock.release()
 
 

@@ -75,7 +75,8 @@ def main(options: ChildOptions) -> None:
     boundary.arm(home.path)
     raise_file_limit()
     clock = SystemClock()
-    store = open_store(home.path, clock, ring=Ringer(home.run))
+    ringer = Ringer(home.run)
+    store = open_store(home.path, clock, ring=ringer)
     me = Incarnation(store.write(lambda tx: tx.next_incarnation(options.name)))
     lock = IncarnationLock.take(home.run / f"{me}.lock")
     bell = Bell(home.run, me)
@@ -90,6 +91,8 @@ def main(options: ChildOptions) -> None:
 
     watcher = Watcher(gone)
     launcher = ZygoteLauncher(home.attempts, home.path)
+    launches = TaskPool(LAUNCH_THREADS, "launch", completed)
+    stops = TaskPool(STOP_THREADS, "stop", completed)
     config = _config(store)
     ports = Ports(
         me=me,
@@ -98,8 +101,8 @@ def main(options: ChildOptions) -> None:
         launcher=launcher,
         host=LocalHost(home.attempts),
         watcher=watcher,
-        launches=TaskPool(LAUNCH_THREADS, "launch", completed),
-        stops=TaskPool(STOP_THREADS, "stop", completed),
+        launches=launches,
+        stops=stops,
         executors=registry([ShellExecutor(job_environment(os.environ, prefix=Path(sys.prefix), home=home.path))]),
         batch=Batch(store),
     )
@@ -120,10 +123,13 @@ def main(options: ChildOptions) -> None:
     try:
         _run(worker, clock, bell, options)
     finally:
+        launches.close()
+        stops.close()
         launcher.close()
         watcher.close()
         bell.close()
         store.close()
+        ringer.close()
         lock.release()
 
 
