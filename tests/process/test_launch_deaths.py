@@ -233,7 +233,8 @@ def test_a_prober_in_the_way_does_not_break_a_launch(host: Host) -> None:
     lock = host.attempts / "w3.1.1" / "lock"
     wait_until(lock.exists, "the shim stands before its lock")
     log = host.home / "drill.log"
-    shim_pid = int(wait_until(log.read_text, "the shim is named").split()[1])
+    noted = wait_until(lambda: log.exists() and log.read_text(), "the shim is named")
+    shim_pid = int(str(noted).split()[1])
     wait_until(lambda: _state(shim_pid) == "T", "the shim is stopped")
 
     fd = os.open(lock, os.O_RDONLY)
