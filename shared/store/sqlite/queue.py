@@ -33,6 +33,7 @@ class Queue:
         self._waiting = False  # the owner waits for the helper
         self._helping = False  # a helper is on its way to the lock
         self._granted = False  # the helper got it and hands it over
+        self._closed = False
 
     def acquire(self) -> None:
         """Take the lock.
@@ -60,9 +61,10 @@ class Queue:
         flock(self._fd, fcntl.LOCK_UN, Boundary.QUEUE_LOCK)
 
     def close(self) -> None:
-        """Leave the queue. A helper that still waits keeps the file open until it is through."""
+        """Leave the queue, once; a helper that still waits keeps the file open until this process ends."""
         with self._changed:
-            if not self._helping:
+            if not self._helping and not self._closed:
+                self._closed = True
                 os.close(self._fd)
 
     def _try(self) -> bool:
