@@ -13,7 +13,7 @@ from typing import Protocol
 from coordinator.leadership import Leadership
 from coordinator.notes import Notes
 from coordinator.recovery import Recovery
-from coordinator.starts import Starts
+from coordinator.starts import Place, Starts
 from shared.clock import Clock
 from shared.errors import LeadershipLostError
 from shared.ids import Incarnation
@@ -63,7 +63,10 @@ class Coordinator:
         self._config: tuple[ConfigGeneration | None, Config] = (None, DEFAULT)
         self._due_us = clock.now().mono_us
         self._first = True
+        self._is_asked = False
         self._death_seen = False
+        self._workers: list[Worker] = []
+        self._places: dict[str, Place] = {}
 
     @property
     def leads(self) -> bool:
@@ -102,13 +105,14 @@ class Coordinator:
 
     def _lead(self) -> int:
         now = self._clock.now()
-        changed = self._store.changed()
         death, self._death_seen = self._death_seen, False
-        if self._first or changed or death or now.mono_us >= self._due_us:
-            trigger = "startup" if self._first else "wake" if changed or death else "deadline"
-            more = self._pass(now, trigger)
+        # Kept until a pass came to its end: one that found the store busy is made again.
+        self._is_asked = self._store.changed() or death or self._is_asked or self._finds_death()
+        if self._first or self._is_asked or now.mono_us >= self._due_us:
+            trigger = "startup" if self._first else "wake" if self._is_asked else "deadline"
+            self._is_asked = self._pass(now, trigger)
             self._first = False
-            if more:
+            if self._is_asked:
                 return self._clock.now().mono_us
         self._notes.flush_if_due()
         now = self._clock.now()
@@ -132,7 +136,8 @@ class Coordinator:
         recovered = recovery.run(workers, held, first=self._first)
         if recovered.buried:
             workers = self._store.read(lambda tx: tx.workers())
-        starts = Starts(self._store, self._leadership, self._notes, config[0], config[1])
+        self._workers = workers
+        starts = Starts(self._store, self._leadership, self._notes, config[0], config[1], self._places)
         started_works = starts.run(workers, held)
         record = PassRecord(
             generation=self._leadership.generation or 0,
@@ -166,4 +171,11 @@ class Coordinator:
         for worker in workers:
             if worker.id not in self._watched and self._watcher.watch(worker.id, worker.identity):
                 self._watched.add(worker.id)
-        return {worker.id: self._probe(worker.id, worker.lock_device, worker.lock_inode) for worker in workers}
+        return {worker.id: self._probe_worker(worker) for worker in workers}
+
+    def _finds_death(self) -> bool:
+        """Whether a worker's lock has become free: the watch on its process is a wake, and a wake may be lost."""
+        return any(self._probe_worker(worker) is LockState.FREE for worker in self._workers)
+
+    def _probe_worker(self, worker: Worker) -> LockState:
+        return self._probe(worker.id, worker.lock_device, worker.lock_inode)

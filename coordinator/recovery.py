@@ -21,6 +21,7 @@ from shared.store.contract import ReadTx, Recoverable, Store, Tx
 log = logging.getLogger(__name__)
 
 BOUND = 64
+WINDOWS_MAX = 16
 NOT_ACCEPTED = "not_accepted"
 
 
@@ -81,9 +82,19 @@ class Recovery:
         held = {worker for worker, state in locks.items() if state is LockState.HELD}
         responsive = [w for w in live if is_responsive(w, tx.now, lease_us=self._lease_us, held_locks=held)]
         load = {worker.id: worker.in_use for worker in responsive}
-        lapsed = tx.recoverable(after=None, limit=BOUND)
-        claimed = sum(self._claim(tx, item, responsive, load) for item in lapsed)
-        return Recovered(len(dead), revoked, claimed, more=len(lapsed) == BOUND and claimed > 0)
+        claimed = self._claim_some(tx, responsive, load)
+        return Recovered(len(dead), revoked, claimed, more=claimed >= BOUND)
+
+    def _claim_some(self, tx: Tx, responsive: Sequence[Worker], load: dict[Incarnation, int]) -> int:
+        """Claim recoveries until the bound is reached; attempts that nobody here can take do not hide those behind them."""
+        claimed, after = 0, None
+        for _ in range(WINDOWS_MAX):
+            lapsed = tx.recoverable(after=after, limit=BOUND)
+            claimed += sum(self._claim(tx, item, responsive, load) for item in lapsed)
+            if len(lapsed) < BOUND or claimed >= BOUND:
+                break
+            after = lapsed[-1].attempt.id
+        return claimed
 
     def _claim(self, tx: Tx, item: Recoverable, responsive: Sequence[Worker], load: dict[Incarnation, int]) -> bool:
         avoid = item.last_owner if item.revoked == NOT_ACCEPTED else None

@@ -39,6 +39,11 @@ WINDOW_MIN = 8
 WINDOWS_MAX = 4
 CLAIMS_PER_COMMIT = 8
 INPUTS_MAX = 64
+HOLDS_ALL = (Reason.NO_WORKER, Reason.DISK_FULL)
+"""Reasons that hold back whatever else is ready in the pool."""
+
+Place = tuple[int, int]
+"""Where in the order of ready Works: (priority, ready_seq)."""
 
 
 @dataclass(slots=True)
@@ -53,6 +58,15 @@ class Started:
     claimed: int = 0
     waiting: dict[str, int] = field(default_factory=dict)
     more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of one window. `waits`: whatever does not start; `raced`: something had changed since it was read."""
+
+    claimed: int
+    waits: tuple[Wait, ...]
+    raced: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +89,19 @@ class Starts:
         notes: Notes,
         generation: ConfigGeneration | None,
         config: Config,
+        places: dict[str, Place],
     ) -> None:
+        """Take the doors and the configuration.
+
+        Args:
+            places: By pool, where the look of the pass before was cut short; this one goes on there, and says where it was.
+        """
         self._store = store
         self._leadership = leadership
         self._notes = notes
         self._generation = generation
         self._config = config
+        self._places = places
         self._limits = Limits(
             pools={POOL_JOBS: config.settings.job_concurrency, POOL_AGENTS: config.settings.concurrency},
             scopes={scope.name: scope.concurrency for scope in config.scopes if scope.concurrency},
@@ -100,7 +121,8 @@ class Starts:
         now = self._store.read(lambda tx: tx.now)
         slots = list(eligible(workers, now, lease_us=self._config.settings.lease_us, held_locks=held))
         window = self._window(pool)
-        after: tuple[int, int] | None = None
+        after: Place | None = None
+        resume = self._places.pop(pool, None)
         full_scopes: set[str] = set()
         for _ in range(WINDOWS_MAX):
             found = self._store.read(
@@ -109,19 +131,23 @@ class Starts:
             if not found.ready:
                 return
             choice = choose_starts(found.ready, found.usage, self._limits, slots)
-            claimed, raced = self._write(choice.starts, choice.waits, found)
-            done.claimed += claimed
-            done.more = done.more or raced
-            done.waiting[pool] = done.waiting.get(pool, 0) + sum(wait.limit == pool for wait in choice.waits)
-            full_scopes |= {wait.limit for wait in choice.waits if wait.reason is Reason.CAPACITY_SCOPE and wait.limit}
-            if any(wait.limit == pool or wait.reason is Reason.NO_WORKER for wait in choice.waits):
+            written = self._write(choice.starts, choice.waits, found)
+            done.claimed += written.claimed
+            done.more = done.more or written.raced
+            done.waiting[pool] = done.waiting.get(pool, 0) + sum(wait.limit == pool for wait in written.waits)
+            full_scopes |= {wait.limit for wait in written.waits if wait.reason is Reason.CAPACITY_SCOPE and wait.limit}
+            if any(wait.limit == pool or wait.reason in HOLDS_ALL for wait in written.waits):
                 return
             if len(found.works) < window:
                 return
             last = found.works[-1]
             after = (last.priority, last.ready_seq)
+            if resume is not None:  # the front was looked at, as in each pass; on where the pass before was cut short
+                after, resume = max(after, resume, key=_order), None
             taken = [start.worker for start in choice.starts]
             slots = [replace(slot, free=slot.free - taken.count(slot.id)) for slot in slots]
+        if after is not None:
+            self._places[pool] = after
         done.more = True
 
     def _window(self, pool: str) -> int:
@@ -134,7 +160,7 @@ class Starts:
         return max(WINDOW_MIN, min(WINDOW_MAX, limit - used))
 
     def _candidates(
-        self, tx: ReadTx, *, pool: str, after: tuple[int, int] | None, window: int, skip: Sequence[str]
+        self, tx: ReadTx, *, pool: str, after: Place | None, window: int, skip: Sequence[str]
     ) -> Candidates:
         works = tx.ready(pool, after=after, limit=window, skip_scopes=skip)
         snapshots = {work.id: self._resolve(tx, work) for work in works}
@@ -155,23 +181,27 @@ class Starts:
             inputs=tuple(tx.pending_inputs(work.id, limit=INPUTS_MAX)),
         )
 
-    def _write(self, starts: Sequence[Start], waits: Sequence[Wait], found: Candidates) -> tuple[int, bool]:
-        """Claim in small batches, so that the first starts do not wait for the last; returns (claims made, some raced)."""
-        claimed, raced = 0, False
+    def _write(self, starts: Sequence[Start], waits: Sequence[Wait], found: Candidates) -> Written:
+        """Claim in small batches, so that the first starts do not wait for the last."""
+        claimed, raced, refused = 0, False, list(waits)
         self._notes.started({start.work_id for start in starts})
         ready = {work.id: work for work in found.ready}
         for at in range(0, len(starts), CLAIMS_PER_COMMIT):
             batch = starts[at : at + CLAIMS_PER_COMMIT]
-            made = self._store.write(partial(self._claim, batch=batch, ready=ready, found=found))
+            made, held_back = self._store.write(partial(self._claim, batch=batch, ready=ready, found=found))
             self._notes.written()
             claimed += made
-            raced = raced or made < len(batch)
-        self._notes.add([wait for wait in waits if not _is_noted(wait, found.works)])
-        return claimed, raced
+            refused += held_back
+            raced = raced or made + len(held_back) < len(batch)
+        self._notes.add([wait for wait in refused if not _is_noted(wait, found.works)])
+        return Written(claimed, tuple(refused), raced)
 
-    def _claim(self, tx: Tx, *, batch: Sequence[Start], ready: Mapping[WorkId, ReadyWork], found: Candidates) -> int:
+    def _claim(
+        self, tx: Tx, *, batch: Sequence[Start], ready: Mapping[WorkId, ReadyWork], found: Candidates
+    ) -> tuple[int, list[Wait]]:
+        """Claim; returns how many, and those that a limit read inside the transaction holds back after all."""
         self._leadership.assert_in(tx)
-        made = 0
+        made, held_back = 0, []
         for start in batch:
             snapshot, work = found.snapshots[start.work_id], ready[start.work_id]
             if snapshot is None:
@@ -184,9 +214,13 @@ class Starts:
                 lease_us=self._config.settings.lease_us,
                 refusal=partial(refusal_in, work, limits=self._limits),
             )
-            made += isinstance(tx.claim(request), Claimed)
+            answer = tx.claim(request)
+            if isinstance(answer, Claimed):
+                made += 1
+            elif answer.reason is not None:
+                held_back.append(Wait(start.work_id, answer.reason, answer.limit))
         self._notes.write_into(tx)
-        return made
+        return made, held_back
 
 
 def _ready(tx: ReadTx, work: Work, snapshot: Snapshot | None) -> ReadyWork:
@@ -194,6 +228,11 @@ def _ready(tx: ReadTx, work: Work, snapshot: Snapshot | None) -> ReadyWork:
     pool = work.pool if snapshot is None else snapshot.pool
     unexcluded = work.attempts_used > 0 and tx.unexcluded(work.id) is not None
     return ReadyWork(work.id, work.revision, work.scope, pool, executor, unexcluded, snapshot is not None)
+
+
+def _order(place: Place) -> tuple[int, int]:
+    priority, ready_seq = place
+    return -priority, ready_seq
 
 
 def _is_noted(wait: Wait, works: Sequence[Work]) -> bool:

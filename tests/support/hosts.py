@@ -74,6 +74,7 @@ class SimulatedHost:
         stops: Results that the next stops end with; () does what a sound stop does.
         stopped: Attempts that were told to stop, in order.
         before_go: Called with each shim before its gate opens.
+        pid_namespace: Where processes start from now on.
     """
 
     clock: Clock
@@ -82,13 +83,14 @@ class SimulatedHost:
     stops: list[StopResult] = field(default_factory=list)
     stopped: list[AttemptId] = field(default_factory=list)
     before_go: Callable[[Shim], None] = lambda _shim: None
+    pid_namespace: int = PID_NAMESPACE
     _watchers: list[SimulatedWatcher] = field(default_factory=list)
     _pids: itertools.count[int] = field(default_factory=lambda: itertools.count(1000))
 
     def new_process(self) -> ProcessIdentity:
         """Some process of this boot."""
         pid = next(self._pids)
-        return ProcessIdentity(pid, pid * 10, self.clock.now().boot_id, PID_NAMESPACE)
+        return ProcessIdentity(pid, pid * 10, self.clock.now().boot_id, self.pid_namespace)
 
     def shim(self, attempt_id: str, epoch: int = 1) -> Shim:
         """The launch of that epoch."""

@@ -19,6 +19,7 @@ from shared.model.attempt import Attempt, LeaseKey
 from shared.model.evidence import LockState, ProcessIdentity
 from shared.model.host import Worker as StoredWorker
 from shared.model.instant import US_PER_S
+from shared.model.settings import Config
 from shared.model.work import Work
 from shared.store.contract import ReadTx, Store, Tx
 from tests.support.hosts import Shim, SimulatedHost
@@ -286,6 +287,12 @@ class Site:
         while (left_us := until_us - self.clock.now().mono_us) > 0:
             self.clock.advance(min(left_us, round(poll_s * US_PER_S)))
             self.settle()
+
+    def configure(self, config: Config) -> None:
+        """Activate a configuration."""
+        self.world.store.write(
+            lambda tx: tx.activate_config(config.to_json(), config.digest, "/etc/tenure/tenure.toml")
+        )
 
     def claim(self, bench: Bench) -> LeaseKey:
         """Submit a Work and claim it for a worker; not accepted yet."""

@@ -251,8 +251,7 @@ def test_a_worker_that_leaves_releases_what_it_holds_and_kills_nothing(site: Sit
 def test_a_worker_follows_the_lease_of_the_active_configuration(site: Site) -> None:
     bench = site.bench()
     site.running(bench)
-    short = Config(settings=Settings(lease_us=6 * US_PER_S))
-    site.world.store.write(lambda tx: tx.activate_config(short.to_json(), short.digest, "/etc/tenure.toml"))
+    site.configure(Config(settings=Settings(lease_us=6 * US_PER_S)))
     site.clock.advance(US_PER_S)
     bench.settle()
     site.journal.clear()
