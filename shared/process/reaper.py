@@ -82,6 +82,8 @@ class Reaper:
 
     def _publish(self) -> None:
         record = self._record()
+        if record["error"] is not None and self._exists("exit.json", if_unknown=False):
+            return  # by the child, whose exec failed
         delay_s = RETRY_FIRST_S
         while True:
             try:
@@ -95,13 +97,16 @@ class Reaper:
 
     def _record(self) -> dict[str, object]:
         error = os.read(self._errors, RECORD_BYTES).decode("utf-8", "replace") or None
-        has_registered = True
-        try:
-            os.stat("child.json", dir_fd=self._directory)
-        except FileNotFoundError:
-            has_registered = False
-        except OSError:
-            pass  # cannot look: claim less, that it may have run
-        ran = error is None and has_registered
+        # Where `child.json` cannot be looked for, claim less: it may have run.
+        ran = error is None and self._exists("child.json", if_unknown=True)
         status = os.waitstatus_to_exitcode(self._status) if ran and self._status is not None else None
         return encode(status=status, ran=ran, error=error, stop=self._stop, tree_empty=self._is_subreaper)
+
+    def _exists(self, name: str, *, if_unknown: bool) -> bool:
+        try:
+            os.stat(name, dir_fd=self._directory)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return if_unknown
+        return True

@@ -231,13 +231,18 @@ def _reset_process() -> None:
 
 
 def _report(directory: int, report: int, error: str, *, is_subreaper: bool) -> None:
-    """Tell the shim why nothing ran; write the record ourselves when it is dead, while we hold its lock."""
+    """Record why nothing ran while we hold the lock, as the shim may die before it can; then tell the shim."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    error = error[: RECORD_BYTES // 8]
+    record = encode(status=None, ran=False, error=error, stop=None, tree_empty=is_subreaper)
     try:
-        os.write(report, error.encode("utf-8", "replace")[: RECORD_BYTES // 4])
-    except BrokenPipeError:
-        record = encode(status=None, ran=False, error=error, stop=None, tree_empty=is_subreaper)
         publish(directory, "exit.json", record, EXIT_AT)
+    except OSError:
+        pass  # the shim will try again for as long as it takes
+    try:
+        os.write(report, error.encode("utf-8", "replace"))
+    except OSError:
+        pass  # the shim is dead
 
 
 def describe_fault(fault: BaseException) -> str:
