@@ -105,11 +105,11 @@ class World:
         rung: Names whose bell was rung, in order.
     """
 
-    def __init__(self, backend: Backend, folder: Path) -> None:
+    def __init__(self, backend: Backend, folder: Path, clock: Clock | None = None) -> None:
         self.backend = backend
         self.home = folder / "home"
         create_home(self.home)
-        self.clock = VirtualClock()
+        self.clock: Any = clock or VirtualClock()  # cases move it; with real processes it is the host's
         self.rung: list[str] = []
         backend.create(self.home, self.clock)
         self._stores: list[Store] = []
