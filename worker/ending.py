@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from shared.errors import RefusedError
 from shared.model.attempt import AttemptState, Ending, FailureClass
 from shared.model.evidence import Evidence
+from shared.model.instant import US_PER_MS
 from shared.policy.proof import proof_of
 from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide
 from shared.policy.settle import RELAUNCHES_MAX, ending_of_evidence, settle_run_once
@@ -19,6 +20,8 @@ from worker.pool import Completion
 from worker.ports import Ports, ended_at, lease_in_force
 
 log = logging.getLogger(__name__)
+
+PAUSE_US = 20 * US_PER_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class Endings:
         self._launch = launch
 
     def watch(self, holding: Holding) -> None:
-        """Wait for the end of the shim (or, for an orphan, of the child); gone already: examine at once."""
+        """Wait for the end of the shim; gone already: examine at once."""
         holding.phase = Phase.WATCHING
         identity = None if holding.pin is None else holding.pin.shim
         if identity is None or not self._ports.watcher.watch(holding.key, identity):
@@ -48,8 +51,12 @@ class Endings:
 
     def gone(self, holding: Holding | None) -> None:
         """The watched process ended."""
-        if holding is not None and holding.phase is Phase.WATCHING:
+        if holding is None:
+            return
+        if holding.phase is Phase.WATCHING:
             self.examine(holding)
+        else:
+            holding.gone = True
 
     def examine(self, holding: Holding) -> None:
         """Read the evidence on the pool."""
@@ -74,7 +81,8 @@ class Endings:
         if holding.orphan and evidence is not None and evidence.child_status is None:
             evidence = replace(evidence, child_status=self._ports.watcher.exit_status(holding.key))
         decision = decide(self._facts(holding, findings), evidence)
-        log.info(
+        log.log(
+            logging.INFO if holding.recovering else logging.DEBUG,  # of our own launch, its end says as much
             "attempt.examined",
             extra={
                 "attempt": holding.attempt_id,
@@ -142,7 +150,7 @@ class Endings:
                 self._ask_person(holding, decision, None if evidence is None else proof_of(evidence))
 
     def _adopt_orphan(self, holding: Holding, decision: Decision, evidence: Evidence) -> None:
-        holding.orphan = True
+        holding.orphan, holding.gone = True, False
         if evidence.child is None or not self._ports.watcher.watch(holding.key, evidence.child):
             self.examine(holding)
             return
@@ -173,8 +181,13 @@ class Endings:
     def _watch_taken_up(self, holding: Holding) -> None:
         if holding.orphan:
             holding.phase = Phase.WATCHING
+            if holding.gone:
+                self.examine(holding)
+        elif holding.pin is not None and self._ports.watcher.watch(holding.key, holding.pin.shim):
+            holding.phase = Phase.WATCHING
         else:
-            self.watch(holding)
+            holding.phase = Phase.PAUSED
+            holding.look_again_mono_us = self._ports.clock.now().mono_us + PAUSE_US
 
     def _relaunch(self, holding: Holding, decision: Decision) -> None:
         """Nothing ran. A recovered attempt is launched again under this epoch; one of our own goes through recovery for that,

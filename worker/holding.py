@@ -20,6 +20,7 @@ class Phase(StrEnum):
     LAUNCHING = "launching"  # a pool thread launches it, up to READY
     PINNING = "pinning"  # READY; the pin is queued, the gate is shut
     EXAMINING = "examining"  # a pool thread reads its evidence
+    PAUSED = "paused"  # its lock is held though its shim is gone (a child about to exec): look again in a moment
     WATCHING = "watching"  # its shim (or orphaned child) lives, and a pidfd says when that ends
     ENDING = "ending"  # its end is queued
 
@@ -33,6 +34,8 @@ class Holding:
         launch: The held launch between READY and GO; closing it shuts the gate for good.
         pin: The launch being watched.
         orphan: The shim is dead; its child is watched.
+        gone: What was watched ended before its adoption was written.
+        look_again_mono_us: While paused: when to examine again.
         deadline_mono_us: When the attempt runs out of time, on this boot's monotonic clock.
         lease_until_mono_us: Until when the lease surely holds, by what this worker was told; GO is not sent later.
     """
@@ -45,6 +48,8 @@ class Holding:
     launch: HeldLaunch | None = None
     pin: Pin | None = None
     orphan: bool = False
+    gone: bool = False
+    look_again_mono_us: int = 0
 
     @property
     def key(self) -> LeaseKey:

@@ -150,6 +150,8 @@ class Worker:
         for holding in list(self._ports.holdings.values()):
             if holding.phase in TIMED_PHASES and now.mono_us >= holding.deadline_mono_us:
                 self._endings.time_out(holding)
+            elif holding.phase is Phase.PAUSED and now.mono_us >= holding.look_again_mono_us:
+                self._endings.examine(holding)
 
     def _take_assignments(self, now: Instant) -> None:
         ports = self._ports
@@ -236,8 +238,10 @@ class Worker:
             return now.mono_us
         due = min(self._beat_due_us, now.mono_us + POLL_US)
         if self._ports.holdings:
-            timed = [held.deadline_mono_us for held in self._ports.holdings.values() if held.phase in TIMED_PHASES]
-            due = min([due, self._renewal_due_us, *timed])
+            held = self._ports.holdings.values()
+            timed = [holding.deadline_mono_us for holding in held if holding.phase in TIMED_PHASES]
+            paused = [holding.look_again_mono_us for holding in held if holding.phase is Phase.PAUSED]
+            due = min([due, self._renewal_due_us, *timed, *paused])
         return max(due, now.mono_us + US_PER_MS)
 
 
