@@ -61,7 +61,7 @@ class Coordinator:
         self._watched: set[Incarnation] = set()
         self._notes = Notes(store, clock, leadership)
         self._config: tuple[ConfigGeneration | None, Config] = (None, DEFAULT)
-        self._due_us = clock.now().mono_us
+        self._due_us = self._passed_us = clock.now().mono_us
         self._first = True
         self._is_asked = False
         self._death_seen = False
@@ -111,7 +111,7 @@ class Coordinator:
         if self._first or self._is_asked or now.mono_us >= self._due_us:
             trigger = "startup" if self._first else "wake" if self._is_asked else "deadline"
             self._is_asked = self._pass(now, trigger)
-            self._first = False
+            self._first, self._passed_us = False, now.mono_us
             if self._is_asked:
                 return self._clock.now().mono_us
         self._notes.flush_if_due()
@@ -122,7 +122,8 @@ class Coordinator:
 
     def _next_due(self, now: Instant) -> int:
         due = self._store.read(lambda tx: tx.next_due_mono_us())
-        self._due_us = now.mono_us + REPASS_US if due is None else min(due, now.mono_us + REPASS_US)
+        repass_us = self._passed_us + REPASS_US
+        self._due_us = repass_us if due is None else min(due, repass_us)
         dues = [self._due_us, self._leadership.renewal_due_us, now.mono_us + POLL_US]
         if self._notes.due_us is not None:
             dues.append(self._notes.due_us)

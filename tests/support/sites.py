@@ -68,6 +68,10 @@ class WatchedStore:
         self._store = store
         self._who = who
         self.journal = journal
+        self.heal()
+
+    def heal(self) -> None:
+        """No more failures."""
         self.unanswered: tuple[str, bool] | None = None
         self.busy_writes = 0
         self.busy_look_ups = 0
@@ -267,6 +271,10 @@ class Site:
             self.benches.remove(one)
         else:
             self.heads.remove(one)
+
+    def stores(self) -> list[WatchedStore]:
+        """The doors of everybody alive."""
+        return [head.store for head in self.heads] + [bench.store for bench in self.benches]
 
     def probe(self, owner: str, _device: int, _inode: int) -> LockState:
         """Probe an incarnation's lock file."""
