@@ -1,0 +1,92 @@
+"""`tenure drill`: says what it does, what it found, and how to see it again."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from chaos import boundaries, cli, kills
+from chaos.boundaries import Stage
+from chaos.checks import Finding
+from chaos.harness import StillWaitingError
+from chaos.kills import Outcome
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Drills make their homes below it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_cell_of_the_matrix_is_played_and_nothing_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = cli.main(["matrix", "--only", "coordinator-claim_commit-before"], home=None)
+
+    told = capsys.readouterr().out
+    assert code == 0
+    assert "coordinator-claim_commit-before-kill" in told
+    assert told.endswith("1 cells, 0 failed\n")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_few_kills_are_drawn_and_can_be_replayed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = cli.main(["kills", "--kills", "2", "--jobs", "3", "--seed", "5"], home=None)
+
+    told = capsys.readouterr().out
+    assert code == 0
+    assert "replay with: tenure drill kills --seed 5 --kills 2 --jobs 3" in told
+    assert ", 0 findings" in told
+    assert list(folder.iterdir()) == []
+
+
+def test_what_is_found_is_named_and_the_home_is_kept(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = Outcome(5, findings=[Finding("nothing_is_stuck", "w1.1 is still running")])
+    monkeypatch.setattr(kills, "run", lambda *_args, **_options: outcome)
+
+    assert cli.main(["kills", "--seed", "5"], home=None) == 1
+    assert "nothing_is_stuck: w1.1 is still running" in capsys.readouterr().out
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_a_drill_that_never_rests_has_failed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_args: object, **_options: object) -> Outcome:
+        raise StillWaitingError("not within 30 s: nothing is live or waiting")
+
+    monkeypatch.setattr(kills, "run", never)
+
+    assert cli.main(["kills", "--seed", "5"], home=None) == 1
+    assert "failed: not within 30 s" in capsys.readouterr().out
+
+
+def test_a_cell_that_fails_is_told_with_what_replays_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Stage, "play", lambda _stage, _cell: [Finding("epochs_only_rise", "w1.1 went back")])
+
+    assert cli.main(["matrix", "--only", "worker-go_send-after"], home=None) == 1
+    told = capsys.readouterr().out
+    assert "epochs_only_rise: w1.1 went back" in told
+    assert "replay with: tenure drill matrix --only worker-go_send-after-kill" in told
+
+
+def test_a_boundary_that_is_not_reached_fails_its_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control of every cell: a process that goes on past where it should have died is not taken for one that died."""
+    monkeypatch.setattr(boundaries, "HIT_BOUND_S", 2.0)
+    cell = next(each for each in boundaries.cells() if str(each) == "worker-stop_signal-before-kill")
+    unreached = boundaries.Cell(cell.role, cell.boundary, cell.side, boundaries.Scene.JOB)
+    stage = Stage(tmp_path / "stage", cell.role)
+
+    with pytest.raises(StillWaitingError, match="worker-stop_signal-before-kill was reached"):
+        stage.play(unreached)
+
+
+def test_only_the_two_drills_there_are_can_be_named() -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main([], home=None)
+    assert caught.value.code == 2
