@@ -312,7 +312,8 @@ class Tx(ReadTx, Protocol):
         self, attempt_id: AttemptId, *, epoch_seen: int, worker: Incarnation, lease_us: int
     ) -> int | None:
         """Same attempt, epoch + 1, `recovering`, new lease for `worker`, the open segment ended and one marked recovered begun
-        at the same instant; None when the epoch moved or the lease is live. Writes no invoke. Rings the worker. *leader*
+        at the same instant; None when the epoch moved, the lease is live, or `worker` is neither a live worker nor the leader
+        itself. The budget is charged with the time since it was measured. Writes no invoke. Rings the worker. *leader*
         """
 
     def hold_back(self, waits: Sequence[Wait]) -> None:
@@ -353,7 +354,8 @@ class Tx(ReadTx, Protocol):
 
     def finish(self, key: LeaseKey, ending: Ending, change: WorkChange) -> None:
         """End the attempt and settle its Work in one transaction. Exclusion is released with `ending.proof`, else kept with a
-        stop order. Rings the coordinator.
+        stop order. The inputs of an attempt that took no effect are pending again when its Work may be tried again. Rings the
+        coordinator.
         """
 
     def require_recovery(self, key: LeaseKey, *, why: str, proof: str | None) -> None:
