@@ -16,6 +16,7 @@ from shared.commands.json_views import finding_of
 from shared.commands.open_home import OpenHome, command_for
 from shared.commands.render import counted, duration, escaped
 from shared.commands.status import OPEN_STATES
+from shared.commands.work_text import counted_tries
 from shared.home import Home, exposed_mode
 from shared.ids import work_of
 from shared.model.evidence import LockState
@@ -233,8 +234,7 @@ def check_stops(door: OpenHome) -> list[Finding]:
         finding = finding_of(order) or {}
         suspects = finding.get("suspects")
         count = len(suspects) if isinstance(suspects, list) else 0
-        tries = "1 try" if order.tries == 1 else f"{order.tries} tries"
-        message = f"the stop of {order.attempt_id} is unproven after {tries}, {counted(count, 'suspect')}; its slot stays held"
+        message = f"the stop of {order.attempt_id} is unproven after {counted_tries(order.tries)}, {counted(count, 'suspect')}; its slot stays held"
         show = door.command(f"work show {work_of(order.attempt_id)}")
         step = f"end the suspects if they are its own: {show}; the proof then follows by itself"
         found.append(Finding("stops.unproven", Severity.WARNING, message, step))

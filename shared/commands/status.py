@@ -22,7 +22,8 @@ from shared.commands.json_views import (
     worker_of,
 )
 from shared.commands.open_home import OpenHome, opened
-from shared.commands.render import Ink, counted, duration, escaped, print_json, quoted, table
+from shared.commands.render import Ink, duration, escaped, print_json, quoted, table
+from shared.commands.work_text import counted_tries
 from shared.model.host import PassRecord, StopOrder
 from shared.model.instant import Instant
 from shared.model.work import Work, WorkState
@@ -178,7 +179,7 @@ def _person_row(facts: WorkFacts, ink: Ink) -> list[str]:
 
 
 def _stop_row(order: StopOrder) -> list[str]:
-    tried = f"tried {counted(order.tries, 'time')}" if order.tries else "not tried yet"
+    tried = counted_tries(order.tries) if order.tries else "not tried yet"
     return [order.attempt_id, escaped(order.why), tried, f"by {order.owner}" if order.owner else ""]
 
 

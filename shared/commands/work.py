@@ -12,7 +12,7 @@ from shared.commands.json_views import Json, stop_order_view, work_facts, work_v
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.output import Outputs, RawSink, SafeSink, Sink
 from shared.commands.render import Ink, print_json, table
-from shared.commands.work_text import list_rows, show_lines
+from shared.commands.work_text import counted_tries, list_rows, show_lines
 from shared.errors import NotFoundError, UnsupportedError, UsageError
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, Exclusion
@@ -255,6 +255,6 @@ def _cancel_line(
         return f"{work_id} cancelled; it was {done.state_before}, nothing was running"
     if attempt.exclusion is Exclusion.RELEASED:
         return f"{work_id} cancelled; {attempt.id} is stopped, proof {attempt.exclusion_proof}"
-    tried = f", {order.tries} tries so far did not prove it" if order is not None and order.tries else ""
+    tried = f", {counted_tries(order.tries)} so far did not prove it" if order is not None and order.tries else ""
     more = door.command(f"work show {work_id}")
     return f"{work_id} cancelled; the stop of {attempt.id} is ordered and not proven yet{tried}: its slot stays held. See: {more}"

@@ -128,8 +128,13 @@ def _stop(attempt: Attempt, order: StopOrder | None) -> str:
         return "unproven, slot held until a person decides"
     if attempt.ended_at_us is None:
         return "not ended, slot held"
-    tries = "" if order is None or not order.tries else f" after {order.tries} tries"
+    tries = "" if order is None or not order.tries else f" after {counted_tries(order.tries)}"
     return f"unproven{tries}, slot held"
+
+
+def counted_tries(count: int) -> str:
+    """`1 try`, `3 tries`."""
+    return "1 try" if count == 1 else f"{count} tries"
 
 
 def _finding_lines(order: StopOrder) -> list[str]:

@@ -1,0 +1,363 @@
+"""What `work`, `status` and `capacity` say about a store, for programs and for people."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared import cli
+from shared.ids import WorkId
+from shared.model.instant import US_PER_S
+from shared.model.settings import Binding, Config, ScopeConfig, Settings
+from shared.model.stop import StopResult, Suspect
+from shared.model.work import NewWork, Reason, WorkState
+from shared.policy.capacity import Wait
+from shared.process.filelock import IncarnationLock
+from shared.store.contract import Registration
+from tests.support.command_homes import CommandHome, Said, command_home, ending
+from tests.support.stores import EXHAUSTED, UNPROVEN, identity
+
+ODD = ("sh", "-c", "echo 'it'; sleep 1\n", "\x1b[31m", "caf\udce9")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[CommandHome]:
+    with command_home(tmp_path) as home:
+        yield home
+
+
+@pytest.fixture
+def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Any:
+    def ask(*words: str) -> Said:
+        code = cli.main(["--home", str(home.home), *words])
+        said = capsys.readouterr()
+        return Said(code, said.out, said.err)
+
+    return ask
+
+
+def suspected(home: CommandHome) -> WorkId:
+    """A work that failed, with processes left of it."""
+    worker = home.staff()
+    key = home.running(worker)
+    home.store.write(lambda tx: tx.finish(key, UNPROVEN, EXHAUSTED))
+    order = home.store.read(lambda tx: tx.stop_orders())[0]
+    home.store.write(lambda tx: tx.take_stop_order(order.id, worker, lease_us=30 * US_PER_S))
+    suspect = Suspect(4242, 1, 0, 1, "D", "stuck --name '\x1b[2J'", ("session",))
+    result = StopResult(None, (suspect,), ("S1: no exit record",), None)
+    home.store.write(lambda tx: tx.report_unproven(order.id, worker, result, retry_us=US_PER_S))
+    return WorkId("w1")
+
+
+# --- work show
+
+
+def test_finished_work_as_programs_read_it(home: CommandHome, ask: Any) -> None:
+    first = home.staff()
+    second = home.worker("worker-2")
+    key = home.running(first)
+    home.release(key)
+    key = home.take_over(key, second)
+    home.adopt(key)
+    home.end(key, ending(7))
+
+    work = ask("work", "show", "w1", "--json").json
+
+    assert {name: work[name] for name in ("id", "state", "scope", "binding", "reason")} == {
+        "id": "w1",
+        "state": "failed",
+        "scope": "",
+        "binding": None,
+        "reason": "exhausted",
+    }
+    (attempt,) = work["attempts"]
+    told = ("number", "state", "epoch", "worker", "exit_code", "signal", "exclusion", "exclusion_proof")
+    assert [attempt[name] for name in told] == [1, "failed", 2, second, 7, None, "released", "S1"]
+    marks = ("epoch", "worker", "invoke", "isolated", "recovered", "relaunched")
+    assert [[segment[name] for name in marks] for segment in attempt["segments"]] == [
+        [1, first, "called", True, False, False],
+        [2, second, None, False, True, False],
+    ]
+    for times in (attempt, *({**each, "started_at": each["began_at"]} for each in attempt["segments"])):
+        assert times["started_at"].endswith("Z")
+        assert times["ended_at"].endswith("Z")
+
+
+def test_signal_is_a_number_and_leaves_no_exit_code(home: CommandHome, ask: Any) -> None:
+    home.end(home.running(home.staff()), ending(-9))
+
+    (attempt,) = ask("work", "show", "w1", "--json").json["attempts"]
+
+    assert (attempt["exit_code"], attempt["signal"]) == (None, 9)
+
+
+def test_every_key_is_there_whatever_the_state(home: CommandHome, ask: Any) -> None:
+    worker = home.staff()
+    home.end(home.running(worker), ending(0))
+    home.running(worker)
+    home.claimed(worker)
+    home.submit()
+    home.abandon(home.running(worker))
+
+    works = ask("work", "list", "--json").json["items"]
+
+    assert len({frozenset(work) for work in works}) == 1
+    attempts = [attempt for work in works for attempt in work["attempts"]]
+    assert len({frozenset(attempt) for attempt in attempts}) == 1
+    assert {attempt["state"] for attempt in attempts} == {"succeeded", "running", "launching", "recovery_required"}
+    running = next(attempt for attempt in attempts if attempt["state"] == "running")
+    assert (running["ended_at"], running["exit_code"], running["signal"]) == (None, None, None)
+    assert (running["lease"]["owner"], running["lease"]["live"]) == (worker, True)
+
+
+def test_command_that_is_no_text_is_still_json_and_harmless_text(home: CommandHome, ask: Any) -> None:
+    odd = NewWork("default", None, ODD, (("K", "a\x1bb"),), "/tmp", None, "a test")
+    home.store.write(lambda tx: tx.submit(odd, "jobs"))
+
+    assert ask("work", "show", "w1", "--json").json["command"] == list(ODD)
+    text = ask("work", "show", "w1").out
+    assert "\x1b" not in text
+    assert "command    sh -c $'echo \\'it\\'; sleep 1\\n' $'\\e[31m' $'caf\\xe9'" in text
+    assert "env        K=$'a\\eb'" in text
+
+
+def test_why_it_waits_is_said(home: CommandHome, ask: Any) -> None:
+    work_id = home.submit()
+    home.as_leader(lambda tx: tx.hold_back([Wait(work_id, Reason.CAPACITY_JOB_CONCURRENCY, "jobs")]))
+
+    assert ask("work", "show", "w1", "--json").json["reason"] == "capacity_job_concurrency"
+    assert ask("work", "show", "w1").out.startswith("w1  ready  capacity_job_concurrency: pool jobs is full\n")
+    assert "ready (capacity_job_concurrency)" in ask("work", "list").out
+
+
+def test_unproven_stop_names_its_suspects(home: CommandHome, ask: Any) -> None:
+    suspected(home)
+
+    (attempt,) = ask("work", "show", "w1", "--json").json["attempts"]
+    assert (attempt["exclusion"], attempt["exclusion_proof"]) == ("held", None)
+    assert attempt["stop_order"]["finding"]["suspects"][0]["pid"] == 4242
+
+    text = ask("work", "show", "w1").out
+    assert "unproven after 1 try, slot held" in text
+    assert "tried    S1: no exit record" in text
+    assert "suspect  pid 4242 (D) stuck --name '\\e[2J'  by session" in text
+
+
+def test_unknown_outcome_says_what_a_person_can_do(home: CommandHome, ask: Any) -> None:
+    home.abandon(home.running(home.staff()))
+
+    text = ask("work", "show", "w1").out
+
+    assert "recovery_required" in text
+    assert "nobody saw how it ended" in text
+    assert f"(tenure --home {home.home} work cancel w1)" in text
+
+
+# --- work list
+
+
+def test_list_goes_on_behind_its_cursor(home: CommandHome, ask: Any) -> None:
+    for _ in range(5):
+        home.submit()
+
+    pages: list[list[str]] = []
+    cursor: int | None = 0
+    while cursor is not None:
+        page = ask("work", "list", "--limit", "2", "--after", str(cursor), "--json").json
+        pages.append([work["id"] for work in page["items"]])
+        cursor = page["next"]
+
+    assert pages == [["w1", "w2"], ["w3", "w4"], ["w5"]]
+    assert f"more: tenure --home {home.home} work list --after 2" in ask("work", "list", "--limit", "2").out
+
+
+def test_list_of_some_states(home: CommandHome, ask: Any) -> None:
+    worker = home.staff()
+    home.end(home.running(worker), ending(0))
+    home.running(worker)
+    home.submit()
+
+    def listed(*states: str) -> list[str]:
+        words = [word for state in states for word in ("--state", state)]
+        return [work["id"] for work in ask("work", "list", *words, "--json").json["items"]]
+
+    assert listed("running") == ["w2"]
+    assert listed("completed", "ready") == ["w1", "w3"]
+    assert listed("cancelled") == []
+
+
+def test_empty_list_says_how_to_begin(home: CommandHome, ask: Any) -> None:
+    assert ask("work", "list").out == f"no work yet; tenure --home {home.home} run -- echo hello makes some\n"
+    assert ask("work", "list", "--json").json == {"items": [], "next": None}
+
+
+# --- work logs
+
+
+def test_logs_are_the_bytes_each_to_its_stream(home: CommandHome) -> None:
+    key = home.launch(home.staff())
+    home.say(key, b"out \xff\x1b[31m\n")
+    home.say(key, b"err\n", "err")
+
+    done = [home.argv("work", "logs", "w1", *words) for words in ([], ["--stderr"], ["--stdout"])]
+    said = [subprocess.run(argv, capture_output=True, check=True, timeout=60) for argv in done]
+
+    assert [(each.stdout, each.stderr) for each in said] == [
+        (b"out \xff\x1b[31m\n", b"err\n"),
+        (b"err\n", b""),
+        (b"out \xff\x1b[31m\n", b""),
+    ]
+
+
+def test_logs_of_a_work_that_has_none_are_empty(home: CommandHome, ask: Any) -> None:
+    home.submit()
+
+    assert ask("work", "logs", "w1") == Said(0, "", "")
+
+
+@pytest.mark.parametrize(("raw", "shown"), [(False, b"\\e[31mred\r\n"), (True, b"\x1b[31mred\r\n")])
+def test_terminal_gets_control_characters_only_when_asked_for(home: CommandHome, raw: bool, shown: bytes) -> None:
+    key = home.launch(home.staff())
+    home.say(key, b"\x1b[31mred\n")
+    main, other = pty.openpty()
+    try:
+        argv = home.argv("work", "logs", "w1", *(["--raw"] if raw else []))
+        subprocess.run(argv, stdout=other, stderr=other, check=True, timeout=60)
+        assert os.read(main, 100) == shown  # the terminal itself makes \r\n of \n
+    finally:
+        os.close(main)
+        os.close(other)
+
+
+# --- work cancel
+
+
+@pytest.mark.req("T05")
+def test_cancel_of_what_waits_ends_it_at_once(home: CommandHome, ask: Any) -> None:
+    home.submit()
+
+    assert ask("work", "cancel", "w1") == Said(0, "w1 cancelled; it was ready, nothing was running\n", "")
+    assert home.states() == {"w1": WorkState.CANCELLED}
+
+    again = ask("work", "cancel", "w1")
+    assert (again.code, again.out) == (1, "")
+    assert "w1 has already ended: cancelled" in again.err
+
+
+@pytest.mark.req("T05")
+def test_cancel_of_what_runs_orders_its_stop_and_says_so(home: CommandHome, ask: Any) -> None:
+    key = home.running(home.staff())
+
+    said = ask("work", "cancel", "w1", "--reason", "wrong branch", "--json").json
+
+    assert (said["state_before"], said["attempt"], said["exclusion"]) == ("running", "w1.1", "held")
+    assert said["stop_order"]["why"] == "cancelled: wrong branch"
+    order = home.store.read(lambda tx: tx.stop_orders())[0]
+    assert (order.attempt_id, order.ordered_by) == (key.attempt_id, f"uid {os.getuid()} via work cancel")
+
+
+# --- status, capacity
+
+
+def test_status_of_a_home_where_nothing_is_up(home: CommandHome, ask: Any) -> None:
+    said = ask("status")
+
+    assert said.code == 0
+    assert said.out.startswith(f"nothing is up; start it: tenure --home {home.home} up\n")
+    status = ask("status", "--json").json
+    assert (status["coordinator"], status["workers"], status["last_pass"]) == (None, [], None)
+
+
+def test_status_of_a_home_at_work(home: CommandHome, ask: Any) -> None:
+    worker = home.staff()
+    home.running(worker)
+    home.abandon(home.running(worker))
+    home.submit()
+
+    status = ask("status", "--json").json
+
+    assert status["coordinator"] == {"id": home.leader, "pid": 1, "generation": 1}
+    (told,) = status["workers"]
+    assert [told[name] for name in ("id", "pid", "slots", "in_use")] == [worker, 100, 64, 1]
+    assert (status["works"]["running"], status["works"]["ready"]) == (2, 1)
+    assert [attempt["id"] for attempt in status["running"]] == ["w1.1"]
+    assert [attempt["id"] for attempt in status["recovery_required"]] == ["w2.1"]
+    text = ask("status").out
+    assert "up" not in text.splitlines()[0]
+    assert "leads, generation 1" in text
+    assert "live  1 of 64 slots in use" in text
+    assert "a person decides" in text
+
+
+def test_status_shows_unproven_stops(home: CommandHome, ask: Any) -> None:
+    suspected(home)
+
+    (order,) = ask("status", "--json").json["unproven_stops"]
+
+    assert (order["attempt"], order["tries"]) == ("w1.1", 1)
+    assert "its tree may live  1 try" in ask("status").out
+
+
+def test_dead_are_not_shown_though_their_rows_are_live(home: CommandHome, ask: Any) -> None:
+    """A row outlives its process; its lock does not."""
+    worker = home.store.write(lambda tx: tx.next_incarnation("worker-1"))
+    with IncarnationLock.take(home.home / "run" / f"{worker}.lock") as lock:
+        who = identity(os.getpid(), home.clock.now().boot_id)
+        registration = Registration(worker, "worker-1", who, None, lock.device, lock.inode, 4, ("shell",))
+        home.store.write(lambda tx: tx.register_worker(registration))
+        assert [each["id"] for each in ask("status", "--json").json["workers"]] == [worker]
+
+    assert ask("status", "--json").json["workers"] == []
+
+
+@pytest.mark.req("C03")
+def test_capacity_counts_slots_until_the_stop_is_proven(home: CommandHome, ask: Any) -> None:
+    config = Config(
+        Settings(job_concurrency=3, concurrency=0),
+        (ScopeConfig("ops", 2), ScopeConfig("ops/backup")),
+        (Binding("backup", ("true",)),),
+    )
+    home.activate(config)
+    worker = home.staff()
+    home.running(worker, home.submit(scope="ops/backup"))
+    key = home.running(worker, home.submit(scope="ops"))
+    home.end(key, ending(7, proof=None))
+    home.end(home.running(worker, home.submit(scope="ops")), ending(0))
+    home.submit(scope="ops/backup")
+    home.submit(scope="other")
+
+    said = ask("capacity", "--json").json
+
+    assert said == {
+        "pools": [
+            {"name": "jobs", "limit": 3, "in_use": 2, "waiting": 2},
+            {"name": "agents", "limit": 0, "in_use": 0, "waiting": 0},
+        ],
+        "scopes": [
+            {"name": "ops", "limit": 2, "in_use": 2, "waiting": 1},
+            {"name": "ops/backup", "limit": 0, "in_use": 1, "waiting": 1},
+        ],
+        "waiting_capped": False,
+    }
+    assert [line.split() for line in ask("capacity").out.splitlines()] == [
+        ["limit", "in", "use", "waiting"],
+        ["pool", "jobs", "3", "2", "2"],
+        ["pool", "agents", "unbounded", "0", "0"],
+        ["scope", "ops", "2", "2", "full", "1"],
+        ["scope", "ops/backup", "unbounded", "1", "1"],
+    ]
+
+
+def test_reads_wait_for_no_writer(home: CommandHome, ask: Any) -> None:
+    home.running(home.staff())
+    with (home.home / "queue.lock").open("r+b") as queue:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        for words in (["status"], ["capacity"], ["work", "list"], ["work", "show", "w1"], ["work", "logs", "w1"]):
+            assert ask(*words).code == 0
