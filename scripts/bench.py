@@ -22,6 +22,7 @@ from chaos import measures
 from shared.store.sqlite.driver import sqlite3
 
 ROOT = Path(__file__).resolve().parents[1]
+SAMPLES_FOR_P99 = 100
 KEPT = ROOT / "docs" / "bench.json"
 QUICK = {
     "disk": {"count": 50},
@@ -128,7 +129,8 @@ def lines(found: dict[str, Any]) -> list[str]:
 
 def row(label: str, spread: dict[str, Any], unit: str, *, name: str = "p50") -> str:
     """A spread in words."""
-    text = f"{name} {spread['p50']:g}, p99 {spread['p99']:g}, {spread['least']:g}–{spread['most']:g} {unit}".strip()
+    p99 = f", p99 {spread['p99']:g}" if spread["count"] >= SAMPLES_FOR_P99 else ""
+    text = f"{name} {spread['p50']:g}{p99}, {spread['least']:g}–{spread['most']:g} {unit}".strip()
     return f"{label:<40} {text}, {spread['count']} samples"
 
 
