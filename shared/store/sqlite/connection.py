@@ -148,9 +148,12 @@ class Connection:
         self.commits += 1
 
     def rollback(self) -> None:
-        """Give up the open transaction; nothing when SQLite has done so already."""
-        if self.raw.in_transaction:
-            self.raw.execute("ROLLBACK")
+        """Give up the open transaction; nothing when SQLite has done so already. What went wrong before it counts, so it never raises."""
+        try:
+            if self.raw.in_transaction:
+                self.raw.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            self.failure = self.failure or translated(error, "ROLLBACK")
 
     def close(self) -> None:
         """Close it; a no-op the second time."""

@@ -17,7 +17,6 @@ from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.fingerprint import schema_differences, schema_text
 
 WAIT_S = 5.0
-_PAGES_PER_STEP = 256
 _PROBLEMS_MAX = 100
 
 INVARIANTS = (
@@ -117,7 +116,7 @@ def backup(home: Path, target: Path) -> None:
 def _copy(source: sqlite3.Connection, target: Path) -> None:
     copy = sqlite3.connect(target, isolation_level=None)
     try:
-        source.backup(copy, pages=_PAGES_PER_STEP)
+        source.backup(copy)  # in one step: by steps, each commit of another process would start it over
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
         found = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.Error as error:
