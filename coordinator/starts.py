@@ -28,6 +28,7 @@ from shared.policy.capacity import (
     Start,
     Usage,
     Wait,
+    WorkerSlots,
     choose_starts,
     refusal_in,
 )
@@ -110,17 +111,14 @@ class Starts:
     def run(self, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState]) -> Started:
         """Start what may start; each pool on its own, so that a full one never blocks another."""
         done = Started()
+        held = {worker for worker, state in locks.items() if state is LockState.HELD}
+        now, usage = self._store.read(lambda tx: (tx.now, tx.usage()))
+        slots = eligible(workers, now, lease_us=self._config.settings.lease_us, held_locks=held)
         for pool in (POOL_JOBS, POOL_AGENTS):
-            self._run_pool(pool, workers, locks, done)
+            self._run_pool(pool, slots, self._window(pool, usage), done)
         return done
 
-    def _run_pool(
-        self, pool: str, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState], done: Started
-    ) -> None:
-        held = {worker for worker, state in locks.items() if state is LockState.HELD}
-        now = self._store.read(lambda tx: tx.now)
-        slots = list(eligible(workers, now, lease_us=self._config.settings.lease_us, held_locks=held))
-        window = self._window(pool)
+    def _run_pool(self, pool: str, slots: Sequence[WorkerSlots], window: int, done: Started) -> None:
         after: Place | None = None
         resume = self._places.pop(pool, None)
         full_scopes: set[str] = set()
@@ -150,12 +148,11 @@ class Starts:
             self._places[pool] = after
         done.more = True
 
-    def _window(self, pool: str) -> int:
+    def _window(self, pool: str, usage: Usage) -> int:
         """How many ready Works to look at: what the pool has room for, so that a long queue costs no more than a short one."""
         limit = self._limits.pools[pool]
         if limit == 0:
             return WINDOW_MAX
-        usage = self._store.read(lambda tx: tx.usage())
         used = sum(count for (name, _), count in usage.counts.items() if name == pool)
         return max(WINDOW_MIN, min(WINDOW_MAX, limit - used))
 
