@@ -18,9 +18,7 @@ MODULES = (
 )  # each lists its cases when it is imported
 
 
-@pytest.mark.parametrize(
-    "listed", [pytest.param(case, id=case.name, marks=pytest.mark.req(*case.req)) for case in CASES.values()]
-)
+@pytest.mark.parametrize("listed", [pytest.param(case, id=case.name, marks=case.marks) for case in CASES.values()])
 def test_case(listed: Listed, world: World) -> None:
     if listed.needs is not None and listed.needs not in world.backend.capabilities:
         pytest.skip(f"{world.backend.name} has no {listed.needs}")

@@ -48,7 +48,7 @@ class Backend:
     name: str
     capabilities: frozenset[str]
     create: Callable[[Path, Clock], None]
-    open: Callable[..., Any]
+    open: Callable[..., Store]
 
 
 @contextmanager
@@ -144,7 +144,7 @@ class World:
 
     def open(self, **options: Any) -> Store:
         """Another door to the same store, as another process has one."""
-        store: Store = self.backend.open(self.home, self.clock, ring=self._ring, wait_s=0, **options)
+        store = self.backend.open(self.home, self.clock, ring=self._ring, wait_s=0, **options)
         self._stores.append(store)
         return store
 

@@ -1,6 +1,6 @@
 """The conformance cases of a store: each is a function of a World, named for what it claims.
 
-`req` names the requirement rows it proves, `needs` a capability that not every backend has.
+Its `req` mark names the requirement rows it proves, `needs` a capability that not every backend has.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
+
+import pytest
 
 from tests.support.stores import World
 
@@ -21,24 +23,24 @@ class Listed:
 
     name: str
     run: Case
-    req: tuple[str, ...]
+    marks: tuple[pytest.MarkDecorator, ...]
     needs: str | None
 
 
 CASES: dict[str, Listed] = {}
 
 
-def case(*req: str, needs: str | None = None) -> Callable[[C], C]:
+def case(*marks: pytest.MarkDecorator, needs: str | None = None) -> Callable[[C], C]:
     """List the function below as a case."""
 
     def enlist(function: C) -> C:
-        add(function.__name__, function, *req, needs=needs)
+        add(function.__name__, function, *marks, needs=needs)
         return function
 
     return enlist
 
 
-def add(name: str, run: Case, *req: str, needs: str | None = None) -> None:
+def add(name: str, run: Case, *marks: pytest.MarkDecorator, needs: str | None = None) -> None:
     """List a case that is made from a table."""
     assert name not in CASES, f"two cases are called {name}"
-    CASES[name] = Listed(name, run, req, needs)
+    CASES[name] = Listed(name, run, marks, needs)

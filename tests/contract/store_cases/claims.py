@@ -18,7 +18,7 @@ from tests.contract.store_cases import case
 from tests.support.stores import BACKED_OFF, EXHAUSTED, FAILED, LEASE_US, TIMEOUT_US, UNPROVEN, World, snapshot_for
 
 
-@case("E03", "E16")
+@case(pytest.mark.req("E03", "E16"))
 def a_claim_writes_attempt_lease_segment_snapshot_and_consumption(world: World) -> None:
     owner = world.worker()
     work_id = world.submit(input_=b"data")
@@ -57,7 +57,7 @@ def a_claim_writes_attempt_lease_segment_snapshot_and_consumption(world: World) 
     assert world.rung == [owner]
 
 
-@case("E16")
+@case(pytest.mark.req("E16"))
 def accept_marks_the_launch_called_and_isolated(world: World) -> None:
     key = world.claimed(world.worker())
 
@@ -73,7 +73,7 @@ def accept_marks_the_launch_called_and_isolated(world: World) -> None:
     )
 
 
-@case("E16")
+@case(pytest.mark.req("E16"))
 def accept_without_a_mark_leaves_the_launch_pending(world: World) -> None:
     key = world.claimed(world.worker())
 
@@ -82,7 +82,7 @@ def accept_without_a_mark_leaves_the_launch_pending(world: World) -> None:
     assert world.attempt(key.attempt_id).invoke is Invoke.PENDING
 
 
-@case("E02")
+@case(pytest.mark.req("E02"))
 def a_claim_decided_on_an_older_work_is_refused(world: World) -> None:
     work_id = world.submit()
     owner = world.worker()
@@ -97,7 +97,7 @@ def a_claim_decided_on_an_older_work_is_refused(world: World) -> None:
     assert isinstance(world.try_claim(work_id, owner), Claimed)
 
 
-@case("E02")
+@case(pytest.mark.req("E02"))
 def a_claim_of_a_cancelled_work_is_refused(world: World) -> None:
     work_id = world.submit()
     request = world.request(work_id, world.worker())
@@ -106,7 +106,7 @@ def a_claim_of_a_cancelled_work_is_refused(world: World) -> None:
     assert world.as_leader(lambda tx: tx.claim(request)) == ClaimRefused("work", None, None)
 
 
-@case("E02", "E03")
+@case(pytest.mark.req("E02", "E03"))
 def a_second_claim_on_one_decision_is_refused(world: World) -> None:
     work_id = world.submit()
     request = world.request(work_id, world.worker())
@@ -119,7 +119,7 @@ def a_second_claim_on_one_decision_is_refused(world: World) -> None:
     ]
 
 
-@case("E02")
+@case(pytest.mark.req("E02"))
 def a_claim_decided_on_other_inputs_is_refused(world: World) -> None:
     work_id = world.submit(input_=b"one")
     owner = world.worker()
@@ -130,7 +130,7 @@ def a_claim_decided_on_other_inputs_is_refused(world: World) -> None:
     assert isinstance(world.as_leader(lambda tx: tx.claim(request)), Claimed)
 
 
-@case("E02")
+@case(pytest.mark.req("E02"))
 def a_claim_decided_on_another_configuration_is_refused(world: World) -> None:
     work_id = world.submit()
     owner = world.worker()
@@ -141,7 +141,7 @@ def a_claim_decided_on_another_configuration_is_refused(world: World) -> None:
     assert isinstance(world.try_claim(work_id, owner), Claimed)
 
 
-@case("E02")
+@case(pytest.mark.req("E02"))
 def a_claim_for_a_worker_that_went_is_refused(world: World) -> None:
     gone, draining, unknown = world.worker("worker-1"), world.worker("worker-2"), Incarnation("worker-9.1")
     work_id = world.submit()
@@ -155,7 +155,7 @@ def a_claim_for_a_worker_that_went_is_refused(world: World) -> None:
     assert isinstance(world.try_claim(work_id, world.worker("worker-1")), Claimed)
 
 
-@case("E02")
+@case(pytest.mark.req("E02"))
 def a_claim_for_a_worker_of_another_boot_is_refused(world: World) -> None:
     owner = world.worker()
     work_id = world.submit()
@@ -165,7 +165,7 @@ def a_claim_for_a_worker_of_another_boot_is_refused(world: World) -> None:
     assert isinstance(world.try_claim(work_id, world.worker()), Claimed)
 
 
-@case("C01", "C03", "E07")
+@case(pytest.mark.req("C01", "C03", "E07"))
 def a_claim_over_the_limit_is_refused_and_names_it(world: World) -> None:
     """The usage that the limit is asked about is the one inside the claim's own transaction."""
     owner = world.worker()
@@ -183,7 +183,7 @@ def a_claim_over_the_limit_is_refused_and_names_it(world: World) -> None:
     assert limited("third") == ClaimRefused(None, Reason.CAPACITY_JOB_CONCURRENCY, "jobs")
 
 
-@case("C03")
+@case(pytest.mark.req("C03"))
 def a_slot_is_held_until_the_stop_is_proven(world: World) -> None:
     owner = world.worker()
     running = world.running(owner)
@@ -201,7 +201,7 @@ def a_slot_is_held_until_the_stop_is_proven(world: World) -> None:
     assert world.attempt(proven.attempt_id).exclusion is Exclusion.RELEASED
 
 
-@case("E03", "R10")
+@case(pytest.mark.req("E03", "R10"))
 def no_next_attempt_starts_beside_an_unproven_one(world: World) -> None:
     owner = world.worker()
     key = world.ended(owner, UNPROVEN, BACKED_OFF)
@@ -216,7 +216,7 @@ def no_next_attempt_starts_beside_an_unproven_one(world: World) -> None:
     assert world.try_claim(work_id, owner) == Claimed(attempt_id(work_id, 2))
 
 
-@case("E03")
+@case(pytest.mark.req("E03"))
 def the_next_attempt_gets_the_inputs_of_one_that_took_no_effect(world: World) -> None:
     owner = world.worker()
     work_id = world.submit(input_=b"data")
@@ -235,7 +235,7 @@ def the_next_attempt_gets_the_inputs_of_one_that_took_no_effect(world: World) ->
     assert world.store.read(lambda tx: tx.pending_inputs(work_of(settled.attempt_id), limit=9)) == []
 
 
-@case("L01")
+@case(pytest.mark.req("L01"))
 def a_leaders_transition_without_leading_is_a_bug(world: World) -> None:
     request = world.request(world.submit(), world.worker())
 
@@ -245,7 +245,7 @@ def a_leaders_transition_without_leading_is_a_bug(world: World) -> None:
     assert isinstance(world.as_leader(lambda tx: tx.claim(request)), Claimed)
 
 
-@case("E07")
+@case(pytest.mark.req("E07"))
 def several_claims_share_a_transaction_and_one_refusal_undoes_no_other(world: World) -> None:
     owner = world.worker()
     requests = [world.request(world.submit(), owner) for _ in range(3)]
@@ -257,7 +257,7 @@ def several_claims_share_a_transaction_and_one_refusal_undoes_no_other(world: Wo
     assert len(world.store.read(lambda tx: tx.assignments(owner, limit=10))) == 2
 
 
-@case("C01")
+@case(pytest.mark.req("C01"))
 def a_hold_back_keeps_reason_and_limit_until_the_claim(world: World) -> None:
     work_id = world.submit()
     wait = Wait(work_id, Reason.CAPACITY_SCOPE, "ops")
@@ -274,7 +274,7 @@ def a_hold_back_keeps_reason_and_limit_until_the_claim(world: World) -> None:
     assert world.work(work_id).reason is None, "only ready Work is held back"
 
 
-@case("K03")
+@case(pytest.mark.req("K03"))
 def submit_wakes_the_coordinator(world: World) -> None:
     world.rung.clear()
 

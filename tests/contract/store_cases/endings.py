@@ -30,7 +30,7 @@ ORDER_LEASE_US = 30 * US_PER_S
 FOUND = StopResult(None, (Suspect(7, 1, 0, 70, "D", "sleep 9", ("session",)),), ("S1: no exit record",), None)
 
 
-@case("R10", "R11")
+@case(pytest.mark.req("R10", "R11"))
 def an_end_with_proof_frees_the_slot_and_settles_the_work(world: World) -> None:
     key = world.running(world.worker())
     world.rung.clear()
@@ -57,7 +57,7 @@ def an_end_with_proof_frees_the_slot_and_settles_the_work(world: World) -> None:
     assert world.rung == [COORDINATOR]
 
 
-@case("R10", "R11")
+@case(pytest.mark.req("R10", "R11"))
 def an_end_without_proof_keeps_the_exclusion_and_orders_a_stop(world: World) -> None:
     owner, other = world.worker(), world.worker("worker-2")
     key = world.running(owner)
@@ -80,7 +80,7 @@ def an_end_without_proof_keeps_the_exclusion_and_orders_a_stop(world: World) -> 
     assert world.store.read(lambda tx: tx.idle_state()).live == 1
 
 
-@case("R09")
+@case(pytest.mark.req("R09"))
 def an_outcome_is_written_once(world: World) -> None:
     key = world.ended(world.worker())
     before = world.everything()
@@ -91,7 +91,7 @@ def an_outcome_is_written_once(world: World) -> None:
     assert world.everything() == before
 
 
-@case("R10", "E03")
+@case(pytest.mark.req("R10", "E03"))
 def recovery_required_holds_slot_and_work_and_keeps_the_proof(world: World) -> None:
     key = world.running(world.worker())
 
@@ -110,7 +110,7 @@ def recovery_required_holds_slot_and_work_and_keeps_the_proof(world: World) -> N
     assert (idle.live, idle.needs_person) == (0, (key.attempt_id,))
 
 
-@case("R11")
+@case(pytest.mark.req("R11"))
 def a_confirmation_for_another_epoch_is_refused(world: World) -> None:
     key = world.ended(world.worker(), UNPROVEN, EXHAUSTED)
     for epoch in (0, 2):
@@ -125,7 +125,7 @@ def a_confirmation_for_another_epoch_is_refused(world: World) -> None:
     assert world.store.read(lambda tx: tx.stop_orders()) == []
 
 
-@case("R11")
+@case(pytest.mark.req("R11"))
 def a_confirmation_of_an_unfinished_attempt_is_refused(world: World) -> None:
     key = world.running(world.worker())
 
@@ -136,7 +136,7 @@ def a_confirmation_of_an_unfinished_attempt_is_refused(world: World) -> None:
         world.store.write(lambda tx: tx.confirm_stopped(AttemptId("w9.9"), expected_epoch=1, proof="S1", by="test"))
 
 
-@case("R11")
+@case(pytest.mark.req("R11"))
 def a_confirmation_may_be_repeated(world: World) -> None:
     key = world.ended(world.worker(), UNPROVEN, EXHAUSTED)
     for proof in ("S1", "S3"):
@@ -145,7 +145,7 @@ def a_confirmation_may_be_repeated(world: World) -> None:
     assert world.attempt(key.attempt_id).exclusion_proof == "S1"
 
 
-@case("R10", "R11")
+@case(pytest.mark.req("R10", "R11"))
 def a_stop_order_has_one_owner_until_its_lease_lapses(world: World) -> None:
     first, second = world.worker(), world.worker("worker-2")
     world.ended(first, UNPROVEN, EXHAUSTED)
@@ -162,7 +162,7 @@ def a_stop_order_has_one_owner_until_its_lease_lapses(world: World) -> None:
     assert world.store.read(lambda tx: tx.stop_orders(owner=first)) == []
 
 
-@case("R10")
+@case(pytest.mark.req("R10"))
 def a_stop_orders_owner_may_extend_it_and_a_gone_worker_takes_none(world: World) -> None:
     owner, gone = world.worker(), world.worker("worker-2")
     world.ended(owner, UNPROVEN, EXHAUSTED)
@@ -178,7 +178,7 @@ def a_stop_orders_owner_may_extend_it_and_a_gone_worker_takes_none(world: World)
     assert len(world.store.read(lambda tx: tx.stop_orders(owner=owner))) == 1
 
 
-@case("R10", "R12")
+@case(pytest.mark.req("R10", "R12"))
 def an_unproven_stop_stays_open_and_is_tried_again_later(world: World) -> None:
     owner, other = world.worker(), world.worker("worker-2")
     world.ended(owner, UNPROVEN, EXHAUSTED)
@@ -198,7 +198,7 @@ def an_unproven_stop_stays_open_and_is_tried_again_later(world: World) -> None:
     assert len(world.store.read(lambda tx: tx.stop_orders(unassigned=True))) == 1
 
 
-@case("R10")
+@case(pytest.mark.req("R10"))
 def a_retired_workers_stop_orders_are_free_at_once(world: World) -> None:
     owner = world.worker()
     world.ended(owner, UNPROVEN, EXHAUSTED)
@@ -210,7 +210,7 @@ def a_retired_workers_stop_orders_are_free_at_once(world: World) -> None:
     assert [one.id for one in world.store.read(lambda tx: tx.stop_orders(unassigned=True))] == [order.id]
 
 
-@case("R09", "R10")
+@case(pytest.mark.req("R09", "R10"))
 def a_cancel_ends_everything_in_one_transaction(world: World) -> None:
     owner, other = world.worker(), world.worker("worker-2")
     key = world.running(owner)
@@ -234,7 +234,7 @@ def a_cancel_ends_everything_in_one_transaction(world: World) -> None:
     assert world.store.read(lambda tx: tx.usage()).counts == {("jobs", ""): 1}
 
 
-@case("R09", "R10")
+@case(pytest.mark.req("R09", "R10"))
 def a_cancel_reaches_every_open_state(world: World) -> None:
     owner = world.worker()
     ready = world.submit()
@@ -255,7 +255,7 @@ def a_cancel_reaches_every_open_state(world: World) -> None:
     assert len(world.store.read(lambda tx: tx.stop_orders())) == 3
 
 
-@case("R09")
+@case(pytest.mark.req("R09"))
 def what_has_ended_or_never_was_cannot_be_cancelled(world: World) -> None:
     work_id = world.attempt(world.ended(world.worker()).attempt_id).work_id
 
@@ -265,7 +265,7 @@ def what_has_ended_or_never_was_cannot_be_cancelled(world: World) -> None:
         world.store.write(lambda tx: tx.cancel_work(WorkId("w99"), by="test", reason="late"))
 
 
-@case("K01")
+@case(pytest.mark.req("K01"))
 def a_backoff_ends_by_elapsed_time_and_not_before(world: World) -> None:
     key = world.ended(world.worker(), FAILED, BACKED_OFF)
     work_id = world.attempt(key.attempt_id).work_id
@@ -285,7 +285,7 @@ def a_backoff_ends_by_elapsed_time_and_not_before(world: World) -> None:
         world.as_leader(lambda tx: tx.fire_backoff(work_id))
 
 
-@case("K01")
+@case(pytest.mark.req("K01"))
 def a_backoff_survives_a_reboot_by_the_wall(world: World) -> None:
     key = world.ended(world.worker(), FAILED, BACKED_OFF)
     work_id = world.attempt(key.attempt_id).work_id
@@ -298,7 +298,7 @@ def a_backoff_survives_a_reboot_by_the_wall(world: World) -> None:
     world.as_leader(lambda tx: tx.fire_backoff(work_id))
 
 
-@case("E03")
+@case(pytest.mark.req("E03"))
 def a_returned_work_is_ready_behind_the_others(world: World) -> None:
     key = world.running(world.worker())
     other = world.submit()
@@ -311,7 +311,7 @@ def a_returned_work_is_ready_behind_the_others(world: World) -> None:
     assert world.work(work_id).reason is None
 
 
-@case("E12")
+@case(pytest.mark.req("E12"))
 def a_failed_run_once_work_says_why(world: World) -> None:
     key = world.ended(world.worker(), FAILED, EXHAUSTED)
 

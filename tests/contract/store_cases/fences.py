@@ -146,9 +146,13 @@ def _control(transition: str) -> Callable[[World], None]:
 
 
 for _transition in TRANSITIONS:
-    add(f"{_transition}_is_accepted_until_just_before_expiry", _control(_transition), "R07", "R09")
+    add(f"{_transition}_is_accepted_until_just_before_expiry", _control(_transition), pytest.mark.req("R07", "R09"))
     for _spoiler in SPOILERS:
-        add(f"{_transition}_{_spoiler}_is_refused", _refusal(_transition, _spoiler), "R05", "R07", "R09")
+        add(
+            f"{_transition}_{_spoiler}_is_refused",
+            _refusal(_transition, _spoiler),
+            pytest.mark.req("R05", "R07", "R09"),
+        )
 
 
 def _not_renewed(spoiler: str) -> Callable[[World], None]:
@@ -167,10 +171,10 @@ def _not_renewed(spoiler: str) -> Callable[[World], None]:
 
 for _spoiler in ("by_a_stranger", "after_expiry", "at_the_expiry_instant", "after_release", "after_proven_death", "after_cancel",
                  "after_takeover", "after_reboot"):  # fmt: skip
-    add(f"renew_{_spoiler}_extends_nothing", _not_renewed(_spoiler), "R07", "R09", "E05")
+    add(f"renew_{_spoiler}_extends_nothing", _not_renewed(_spoiler), pytest.mark.req("R07", "R09", "E05"))
 
 
-@case("R07", "E05")
+@case(pytest.mark.req("R07", "E05"))
 def renew_extends_accepted_live_leases(world: World) -> None:
     owner = world.worker()
     first, second = world.running(owner), world.accepted(owner)
@@ -186,7 +190,7 @@ def renew_extends_accepted_live_leases(world: World) -> None:
     assert world.attempt(unaccepted.attempt_id).state is AttemptState.LAUNCHING
 
 
-@case("R07", "K01")
+@case(pytest.mark.req("R07", "K01"))
 def renew_survives_clock_step_back(world: World) -> None:
     """Whatever the clock does, a renewal keeps the later expiry."""
     key = world.running(world.worker())
@@ -202,7 +206,7 @@ def renew_survives_clock_step_back(world: World) -> None:
     assert after.expires_mono_us == before.expires_mono_us
 
 
-@case("R07")
+@case(pytest.mark.req("R07"))
 def renew_with_a_shorter_lease_shortens_nothing(world: World) -> None:
     key = world.running(world.worker())
 
@@ -212,7 +216,7 @@ def renew_with_a_shorter_lease_shortens_nothing(world: World) -> None:
     world.store.write(lambda tx: tx.finish(key, SUCCEEDED, COMPLETED))
 
 
-@case("K01")
+@case(pytest.mark.req("K01"))
 def wall_steps_touch_no_lease(world: World) -> None:
     key = world.running(world.worker())
     world.clock.step_wall(10 * 365 * 86_400 * US_PER_S)
@@ -222,7 +226,7 @@ def wall_steps_touch_no_lease(world: World) -> None:
     world.store.write(lambda tx: tx.finish(key, SUCCEEDED, COMPLETED))
 
 
-@case("R07")
+@case(pytest.mark.req("R07"))
 def accept_twice_is_refused(world: World) -> None:
     key = world.accepted(world.worker())
     before = world.everything()
@@ -233,7 +237,7 @@ def accept_twice_is_refused(world: World) -> None:
     assert world.everything() == before
 
 
-@case("R05", "R09")
+@case(pytest.mark.req("R05", "R09"))
 def a_claim_not_accepted_in_time_is_revoked_and_its_late_accept_refused(world: World) -> None:
     key = world.claimed(world.worker())
     world.clock.advance(ACCEPT_US - 1)
@@ -247,7 +251,7 @@ def a_claim_not_accepted_in_time_is_revoked_and_its_late_accept_refused(world: W
         world.store.write(lambda tx: tx.accept(key, invoke_isolated=True))
 
 
-@case("R05")
+@case(pytest.mark.req("R05"))
 def an_accepted_claim_is_never_revoked_as_unaccepted(world: World) -> None:
     key = world.accepted(world.worker())
     world.clock.advance(ACCEPT_US * 2)
@@ -257,7 +261,7 @@ def an_accepted_claim_is_never_revoked_as_unaccepted(world: World) -> None:
     assert world.store.read(lambda tx: tx.held(key.owner)) == [key]
 
 
-@case("R05")
+@case(pytest.mark.req("R05"))
 def a_pin_of_another_epoch_is_refused(world: World) -> None:
     """The pin of an old launch must not be stored under a newer lease; that of the present epoch may."""
     key = world.recovering(world.worker(), pinned=False)
@@ -271,7 +275,7 @@ def a_pin_of_another_epoch_is_refused(world: World) -> None:
     assert world.attempt(key.attempt_id).pin == world.pin(key)
 
 
-@case("R05")
+@case(pytest.mark.req("R05"))
 def a_second_pin_of_one_epoch_is_refused(world: World) -> None:
     key = world.running(world.worker())
 
@@ -281,7 +285,7 @@ def a_second_pin_of_one_epoch_is_refused(world: World) -> None:
     assert world.attempt(key.attempt_id).pin == world.pin(key)
 
 
-@case("R04")
+@case(pytest.mark.req("R04"))
 def adopting_without_a_pin_is_refused(world: World) -> None:
     key = world.recovering(world.worker(), pinned=False)
 
@@ -289,7 +293,7 @@ def adopting_without_a_pin_is_refused(world: World) -> None:
         world.store.write(lambda tx: tx.adopt(key, why="guess"))
 
 
-@case("R04")
+@case(pytest.mark.req("R04"))
 def relaunching_over_a_pin_needs_evidence(world: World) -> None:
     key = world.recovering(world.worker(), pinned=True)
 
@@ -300,7 +304,7 @@ def relaunching_over_a_pin_needs_evidence(world: World) -> None:
     assert world.attempt(key.attempt_id).pin is None
 
 
-@case("E07")
+@case(pytest.mark.req("E07"))
 def an_illegal_step_is_a_bug_and_keeps_nothing(world: World) -> None:
     key = world.accepted(world.worker())
     before = world.everything()

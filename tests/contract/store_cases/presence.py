@@ -13,7 +13,7 @@ from tests.contract.store_cases import case
 from tests.support.stores import LEADERSHIP_US, LEASE_US, World
 
 
-@case("R02")
+@case(pytest.mark.req("R02"))
 def incarnations_are_never_reused(world: World) -> None:
     names = [world.store.write(lambda tx: tx.next_incarnation("worker-1")) for _ in range(3)]
     other = world.store.write(lambda tx: tx.next_incarnation("coordinator"))
@@ -21,7 +21,7 @@ def incarnations_are_never_reused(world: World) -> None:
     assert (names, other) == (["worker-1.1", "worker-1.2", "worker-1.3"], "coordinator.1")
 
 
-@case("E05")
+@case(pytest.mark.req("E05"))
 def a_worker_is_listed_as_it_registered(world: World) -> None:
     owner = world.worker("worker-2", slots=3, pid=42)
     world.worker("worker-1")
@@ -40,7 +40,7 @@ def a_worker_is_listed_as_it_registered(world: World) -> None:
     assert second.beat_mono_us == world.clock.now().mono_us
 
 
-@case("E05")
+@case(pytest.mark.req("E05"))
 def a_beat_is_never_taken_back(world: World) -> None:
     owner = world.worker()
     world.clock.advance(US_PER_S)
@@ -53,7 +53,7 @@ def a_beat_is_never_taken_back(world: World) -> None:
     assert world.store.read(lambda tx: tx.workers())[0].beat_mono_us == at
 
 
-@case("R05", "R09")
+@case(pytest.mark.req("R05", "R09"))
 def a_buried_worker_is_refused_whatever_it_does(world: World) -> None:
     owner = world.worker()
     world.store.write(lambda tx: tx.beat(owner))
@@ -71,7 +71,7 @@ def a_buried_worker_is_refused_whatever_it_does(world: World) -> None:
     assert gone.state is WorkerState.GONE
 
 
-@case("R05", "R09")
+@case(pytest.mark.req("R05", "R09"))
 def a_worker_of_another_boot_is_refused(world: World) -> None:
     owner = world.worker()
     world.clock.reboot("boot-2")
@@ -83,7 +83,7 @@ def a_worker_of_another_boot_is_refused(world: World) -> None:
     world.store.write(lambda tx: tx.beat(fresh))
 
 
-@case("R07")
+@case(pytest.mark.req("R07"))
 def a_draining_worker_keeps_what_it_holds(world: World) -> None:
     owner = world.worker()
     key = world.running(owner)
@@ -97,7 +97,7 @@ def a_draining_worker_keeps_what_it_holds(world: World) -> None:
     assert world.store.read(lambda tx: tx.workers()) == []
 
 
-@case("L01", "L02")
+@case(pytest.mark.req("L01", "L02"))
 def leadership_is_taken_once_and_only_from_a_row_that_is_not_live(world: World) -> None:
     first = world.take_lead()
     other = world.store.write(lambda tx: tx.next_incarnation("coordinator"))
@@ -122,7 +122,7 @@ def leadership_is_taken_once_and_only_from_a_row_that_is_not_live(world: World) 
     assert (leader.owner, leader.generation, leader.lock_inode) == (other, 2, 9)
 
 
-@case("L01", "L02")
+@case(pytest.mark.req("L01", "L02"))
 def a_proof_of_death_counts_for_its_own_generation_only(world: World) -> None:
     world.take_lead()
     world.take_lead(proven_dead=1)
@@ -137,7 +137,7 @@ def a_proof_of_death_counts_for_its_own_generation_only(world: World) -> None:
     assert world.store.write(lambda tx: take(tx, 2)) is not None
 
 
-@case("L01")
+@case(pytest.mark.req("L01"))
 def leadership_of_another_boot_is_not_live(world: World) -> None:
     world.take_lead()
     world.clock.reboot("boot-2")
@@ -147,7 +147,7 @@ def leadership_of_another_boot_is_not_live(world: World) -> None:
     assert world.generation == 2
 
 
-@case("L01")
+@case(pytest.mark.req("L01"))
 def taking_what_one_has_answers_with_the_row(world: World) -> None:
     """After an unknown commit the same call tells whether it happened."""
     owner = world.take_lead()
@@ -163,7 +163,7 @@ def taking_what_one_has_answers_with_the_row(world: World) -> None:
     assert again.generation == 1
 
 
-@case("L01", "L02")
+@case(pytest.mark.req("L01", "L02"))
 def an_old_leader_writes_nothing_more(world: World) -> None:
     owner = world.worker()
     request = world.request(world.submit(), owner)
@@ -188,7 +188,7 @@ def an_old_leader_writes_nothing_more(world: World) -> None:
     assert len(world.store.read(lambda tx: tx.assignments(owner, limit=9))) == 1
 
 
-@case("L01", "K01")
+@case(pytest.mark.req("L01", "K01"))
 def a_lapsed_leader_writes_nothing_more_even_unchallenged(world: World) -> None:
     owner = world.take_lead()
     lead = {"duration_us": LEADERSHIP_US, "renew_after_us": LEADERSHIP_US // 3}
@@ -200,7 +200,7 @@ def a_lapsed_leader_writes_nothing_more_even_unchallenged(world: World) -> None:
         world.store.write(lambda tx: tx.lead(owner, 1, **lead))
 
 
-@case("L01")
+@case(pytest.mark.req("L01"))
 def leading_renews_after_a_third_and_never_shortens(world: World) -> None:
     owner = world.take_lead()
 
@@ -225,7 +225,7 @@ def leading_renews_after_a_third_and_never_shortens(world: World) -> None:
     assert expiry() == later
 
 
-@case("L01")
+@case(pytest.mark.req("L01"))
 def resigning_frees_the_lead_and_anothers_is_left_alone(world: World) -> None:
     first = world.take_lead()
     second = world.take_lead(proven_dead=1)
@@ -239,7 +239,7 @@ def resigning_frees_the_lead_and_anothers_is_left_alone(world: World) -> None:
     assert world.generation == 3
 
 
-@case("L01")
+@case(pytest.mark.req("L01"))
 def losing_the_lead_touches_no_workers_lease(world: World) -> None:
     key = world.running(world.worker())
     lease = world.store.read(lambda tx: tx.lease(key.attempt_id))

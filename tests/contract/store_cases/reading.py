@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from shared.ids import AttemptId, WorkId
 from shared.model.host import PassRecord
 from shared.model.instant import US_PER_S
@@ -19,7 +21,7 @@ def record(**changes: int) -> PassRecord:
     return PassRecord(1, "bell", 1, 2, changes.get("duration_us", 3), 4, 5, 6, 7, 8, None)
 
 
-@case("C02", "K01")
+@case(pytest.mark.req("C02", "K01"))
 def ready_work_comes_by_priority_then_age_behind_the_cursor(world: World) -> None:
     low = [world.submit(priority=0) for _ in range(3)]
     high = [world.submit(priority=9) for _ in range(2)]
@@ -36,7 +38,7 @@ def ready_work_comes_by_priority_then_age_behind_the_cursor(world: World) -> Non
     assert [work.id for work in world.store.read(lambda tx: tx.ready("agents", after=None, limit=9))] == [other]
 
 
-@case("C01")
+@case(pytest.mark.req("C01"))
 def ready_work_of_skipped_scopes_and_below_is_left_out(world: World) -> None:
     ids = {scope: world.submit(scope=scope) for scope in ("ops", "ops/backup", "opsy", "o", "_ps", "")}
 
@@ -47,7 +49,7 @@ def ready_work_of_skipped_scopes_and_below_is_left_out(world: World) -> None:
     assert [work.id for work in behind] == [ids["_ps"], ids[""]]
 
 
-@case("C02")
+@case(pytest.mark.req("C02"))
 def ready_counts_go_by_pool_and_reason_up_to_a_cap(world: World) -> None:
     jobs = [world.submit() for _ in range(5)]
     world.submit(pool="agents")
@@ -62,7 +64,7 @@ def ready_counts_go_by_pool_and_reason_up_to_a_cap(world: World) -> None:
     assert sum(count for (pool, _), count in capped.items() if pool == "jobs") == 3
 
 
-@case("V01")
+@case(pytest.mark.req("V01"))
 def works_are_listed_by_number_state_and_cursor(world: World) -> None:
     owner = world.worker()
     done = world.attempt(world.ended(owner, FAILED, EXHAUSTED).attempt_id).work_id
@@ -79,7 +81,7 @@ def works_are_listed_by_number_state_and_cursor(world: World) -> None:
     assert ids((WorkState.FAILED, WorkState.READY), after=1) == [ready]
 
 
-@case("K01")
+@case(pytest.mark.req("K01"))
 def the_next_due_is_the_earliest_of_lapse_overdue_claim_and_backoff(world: World) -> None:
     def due_in() -> int | None:
         due = world.store.read(lambda tx: tx.next_due_mono_us())
@@ -102,7 +104,7 @@ def the_next_due_is_the_earliest_of_lapse_overdue_claim_and_backoff(world: World
     assert due_in() is None, "what has lapsed waits for a worker, not for time"
 
 
-@case("V01")
+@case(pytest.mark.req("V01"))
 def idle_state_tells_what_is_live_waiting_and_left_for_a_person(world: World) -> None:
     owner = world.worker()
     assert world.store.read(lambda tx: tx.idle_state()).live == 0
@@ -118,7 +120,7 @@ def idle_state_tells_what_is_live_waiting_and_left_for_a_person(world: World) ->
     assert world.store.read(lambda tx: tx.idle_state()).live == 1
 
 
-@case("K05")
+@case(pytest.mark.req("K05"))
 def the_last_thousand_passes_are_kept(world: World) -> None:
     def many(count: int) -> None:
         def record_all(tx: Tx) -> None:
@@ -133,7 +135,7 @@ def the_last_thousand_passes_are_kept(world: World) -> None:
     assert world.store.read(lambda tx: tx.last_pass()) == record(duration_us=1_002)
 
 
-@case("E09")
+@case(pytest.mark.req("E09"))
 def configurations_are_generations(world: World) -> None:
     assert world.store.read(lambda tx: tx.config()) is None
     first = world.store.write(lambda tx: tx.activate_config("{}", "a", "/t.toml"))
@@ -149,7 +151,7 @@ def configurations_are_generations(world: World) -> None:
     assert world.store.read(lambda tx: tx.config(9)) is None
 
 
-@case("E10")
+@case(pytest.mark.req("E10"))
 def what_is_no_text_is_stored_and_given_back(world: World) -> None:
     """An argument need not be UTF-8: Python carries such bytes as lone surrogates."""
     odd = "\udcff\x00é"
@@ -165,7 +167,7 @@ def what_is_no_text_is_stored_and_given_back(world: World) -> None:
     assert world.work(work_id).command == ("true",)
 
 
-@case("D02")
+@case(pytest.mark.req("D02"))
 def the_changefeed_is_read_behind_a_cursor_without_gaps(world: World) -> None:
     world.ended(world.worker())
 
@@ -189,7 +191,7 @@ def the_changefeed_is_read_behind_a_cursor_without_gaps(world: World) -> None:
     )
 
 
-@case("V01")
+@case(pytest.mark.req("V01"))
 def what_does_not_exist_reads_as_none(world: World) -> None:
     nothing = AttemptId("w9.9")
     assert world.store.read(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from shared.ids import AttemptId, Incarnation
 from shared.model.attempt import AttemptState, Invoke, LeaseKey
 from shared.model.instant import US_PER_S
@@ -16,7 +18,7 @@ def claim_recovery(world: World, key: LeaseKey, worker: Incarnation) -> int | No
     )
 
 
-@case("R02", "R07")
+@case(pytest.mark.req("R02", "R07"))
 def a_live_attempt_is_not_recovered_until_the_expiry_instant(world: World) -> None:
     """At the instant itself the holder is refused and the adopter wins: there is never a moment with two, or none."""
     key, other = world.running(world.worker()), world.worker("worker-2")
@@ -31,7 +33,7 @@ def a_live_attempt_is_not_recovered_until_the_expiry_instant(world: World) -> No
     assert claim_recovery(world, key, other) == 2
 
 
-@case("R02", "E13", "E16")
+@case(pytest.mark.req("R02", "E13", "E16"))
 def a_recovery_keeps_the_attempt_its_pin_and_its_invoke(world: World) -> None:
     first, other = world.running(world.worker()), world.worker("worker-2")
     world.store.write(lambda tx: tx.release(first, reason="released"))
@@ -57,7 +59,7 @@ def a_recovery_keeps_the_attempt_its_pin_and_its_invoke(world: World) -> None:
     assert other in world.rung
 
 
-@case("R02", "R04")
+@case(pytest.mark.req("R02", "R04"))
 def adopting_returns_to_running_and_keeps_the_pin(world: World) -> None:
     key = world.recovering(world.worker(), pinned=True)
 
@@ -69,7 +71,7 @@ def adopting_returns_to_running_and_keeps_the_pin(world: World) -> None:
     assert attempt.pin.epoch == 1
 
 
-@case("R03")
+@case(pytest.mark.req("R03"))
 def relaunching_returns_to_launching_and_marks_its_segment(world: World) -> None:
     key = world.recovering(world.worker(), pinned=False)
     assert world.attempt(key.attempt_id).recovered_from is AttemptState.LAUNCHING
@@ -91,7 +93,7 @@ def relaunching_returns_to_launching_and_marks_its_segment(world: World) -> None
     world.store.write(lambda tx: tx.pin(key, world.pin(key)))
 
 
-@case("R02", "R03")
+@case(pytest.mark.req("R02", "R03"))
 def what_was_unfinished_first_is_remembered_over_several_takeovers(world: World) -> None:
     """A recovery that is itself lost must not forget that the launch was unfinished."""
     owner = world.worker()
@@ -108,7 +110,7 @@ def what_was_unfinished_first_is_remembered_over_several_takeovers(world: World)
     assert names == [f"{key.attempt_id}.{epoch}" for epoch in (5, 4, 3, 2, 1)]
 
 
-@case("R02", "E07")
+@case(pytest.mark.req("R02", "E07"))
 def one_epoch_is_taken_over_once(world: World) -> None:
     key = world.running(world.worker())
     second, third = world.worker("worker-2"), world.worker("worker-3")
@@ -122,7 +124,7 @@ def one_epoch_is_taken_over_once(world: World) -> None:
     assert held.owner == second
 
 
-@case("R02", "E07")
+@case(pytest.mark.req("R02", "E07"))
 def a_takeover_decided_on_an_older_epoch_is_refused(world: World) -> None:
     first, other = world.running(world.worker()), world.worker("worker-2")
     world.release(first)
@@ -133,7 +135,7 @@ def a_takeover_decided_on_an_older_epoch_is_refused(world: World) -> None:
     assert claim_recovery(world, second, other) == 3
 
 
-@case("R02")
+@case(pytest.mark.req("R02"))
 def recovery_goes_to_a_live_worker_only(world: World) -> None:
     key = world.running(world.worker())
     gone, draining, live = world.worker("worker-2"), world.worker("worker-3"), world.worker("worker-4")
@@ -146,7 +148,7 @@ def recovery_goes_to_a_live_worker_only(world: World) -> None:
     assert answers == [None, None, None, 2]
 
 
-@case("R02", "E14")
+@case(pytest.mark.req("R02", "E14"))
 def the_leader_itself_may_recover_to_end_an_attempt(world: World) -> None:
     key = world.running(world.worker())
     world.clock.advance(LEASE_US)
@@ -156,7 +158,7 @@ def the_leader_itself_may_recover_to_end_an_attempt(world: World) -> None:
     assert claim_recovery(world, key, world.leader) == 2
 
 
-@case("R02")
+@case(pytest.mark.req("R02"))
 def what_waits_for_a_person_or_has_ended_is_not_recovered(world: World) -> None:
     owner, other = world.worker(), world.worker("worker-2")
     uncertain = world.running(owner)
@@ -170,7 +172,7 @@ def what_waits_for_a_person_or_has_ended_is_not_recovered(world: World) -> None:
     assert claim_recovery(world, ended, other) is None
 
 
-@case("R02")
+@case(pytest.mark.req("R02"))
 def recoverable_attempts_are_listed_behind_a_cursor(world: World) -> None:
     owner = world.worker()
     keys = [world.running(owner) for _ in range(12)]
@@ -185,7 +187,7 @@ def recoverable_attempts_are_listed_behind_a_cursor(world: World) -> None:
     assert sorted(seen) == sorted(key.attempt_id for key in keys)
 
 
-@case("R07", "E11")
+@case(pytest.mark.req("R07", "E11"))
 def a_takeover_charges_the_time_since_to_the_budget(world: World) -> None:
     owner = world.worker()
     first = world.running(owner)
@@ -204,7 +206,7 @@ def a_takeover_charges_the_time_since_to_the_budget(world: World) -> None:
     assert world.attempt(first.attempt_id).budget_us == 0
 
 
-@case("R07", "E11", "K01")
+@case(pytest.mark.req("R07", "E11", "K01"))
 def over_a_reboot_the_budget_is_charged_by_the_wall_and_never_gains(world: World) -> None:
     first, second = world.running(world.worker()), world.running(world.worker("worker-2"))
     world.clock.reboot("boot-2", down_us=30 * US_PER_S)
@@ -218,7 +220,7 @@ def over_a_reboot_the_budget_is_charged_by_the_wall_and_never_gains(world: World
     assert world.attempt(second.attempt_id).budget_us == TIMEOUT_US
 
 
-@case("R02", "R07")
+@case(pytest.mark.req("R02", "R07"))
 def leases_of_another_boot_are_revoked_at_once_and_recoverable(world: World) -> None:
     key = world.running(world.worker())
     assert world.as_leader(lambda tx: tx.revoke_foreign_boots()) == 0
@@ -233,7 +235,7 @@ def leases_of_another_boot_are_revoked_at_once_and_recoverable(world: World) -> 
     assert world.as_leader(lambda tx: tx.revoke_foreign_boots()) == 0
 
 
-@case("R07", "R15")
+@case(pytest.mark.req("R07", "R15"))
 def a_dead_workers_leases_are_recoverable_at_once(world: World) -> None:
     dead, other = world.worker(), world.worker("worker-2")
     keys = [world.running(dead), world.claimed(dead)]
@@ -247,7 +249,7 @@ def a_dead_workers_leases_are_recoverable_at_once(world: World) -> None:
     assert world.as_leader(lambda tx: tx.retire_worker(dead, reason="proven_dead")) == 0
 
 
-@case("R07")
+@case(pytest.mark.req("R07"))
 def a_released_attempt_is_the_same_attempt_with_no_retry_spent(world: World) -> None:
     key = world.running(world.worker())
     world.store.write(lambda tx: tx.release(key, reason="drain"))

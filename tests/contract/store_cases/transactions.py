@@ -19,7 +19,7 @@ class BrokenError(Exception):
     """What a function in a transaction raises."""
 
 
-@case("E07")
+@case(pytest.mark.req("E07"))
 def nothing_is_kept_of_a_transaction_that_raises(world: World) -> None:
     def broken(tx: Tx) -> None:
         tx.submit(new_work(), "jobs")
@@ -35,7 +35,7 @@ def nothing_is_kept_of_a_transaction_that_raises(world: World) -> None:
     assert world.submit() == "w1", "the next transaction is not hindered, and no number was used"
 
 
-@case("K03")
+@case(pytest.mark.req("K03"))
 def bells_ring_once_each_and_after_the_commit(world: World) -> None:
     seen: list[int] = []
     other = world.open()
@@ -50,7 +50,7 @@ def bells_ring_once_each_and_after_the_commit(world: World) -> None:
     assert seen == [2]
 
 
-@case("K03")
+@case(pytest.mark.req("K03"))
 def a_name_is_rung_once_a_transaction(world: World) -> None:
     world.rung.clear()
 
@@ -59,7 +59,7 @@ def a_name_is_rung_once_a_transaction(world: World) -> None:
     assert world.rung == [COORDINATOR]
 
 
-@case("K01")
+@case(pytest.mark.req("K01"))
 def a_transaction_has_one_instant_read_after_its_lock(world: World) -> None:
     def run(tx: Tx) -> tuple[Instant, Instant, int]:
         first = tx.now
@@ -76,7 +76,7 @@ def a_transaction_has_one_instant_read_after_its_lock(world: World) -> None:
     assert (first, second, submitted) == (begun, begun, begun.wall_us)
 
 
-@case("E07")
+@case(pytest.mark.req("E07"))
 def a_transaction_reads_what_it_wrote_and_others_do_not_yet(world: World) -> None:
     other = world.open()
 
@@ -88,7 +88,7 @@ def a_transaction_reads_what_it_wrote_and_others_do_not_yet(world: World) -> Non
     assert other.read(lambda tx: tx.works(states=(), after=0, limit=9)) != []
 
 
-@case("E07")
+@case(pytest.mark.req("E07"))
 def a_read_is_one_snapshot(world: World) -> None:
     other = world.open()
 
@@ -104,7 +104,7 @@ def a_read_is_one_snapshot(world: World) -> None:
     assert world.store.read(lambda tx: len(tx.works(states=(), after=0, limit=9))) == 1
 
 
-@case("K03")
+@case(pytest.mark.req("K03"))
 def changed_tells_of_others_commits_only(world: World) -> None:
     other = world.open()
     assert world.store.changed()
@@ -118,7 +118,7 @@ def changed_tells_of_others_commits_only(world: World) -> None:
     assert not world.store.changed()
 
 
-@case("E07")
+@case(pytest.mark.req("E07"))
 def a_second_writer_is_busy_and_keeps_nothing(world: World) -> None:
     """Another door to the store waits for its bound (nothing, here) while a transaction is open."""
     other = world.open()
@@ -150,7 +150,7 @@ def a_store_replaced_while_open_is_noticed(world: World) -> None:
     world.store.check_file()
 
 
-@case("E07", needs="queue_file")
+@case(pytest.mark.req("E07"), needs="queue_file")
 def a_held_queue_keeps_writers_out(world: World) -> None:
     """The queue is a lock of its own in front of the store's: whoever holds it is served first, and named."""
     with (world.home / "queue.lock").open() as held:
