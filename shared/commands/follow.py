@@ -101,15 +101,15 @@ class Follower:
             clock.wait(clock.now().mono_us + pause_us, None)
 
     def _look(self) -> bool:
-        """See what the store says, if it has changed; True when that may be something new."""
-        store = self._home.store
+        """See what the store says, if it has changed; True when this Work has."""
+        store, before = self._home.store, self._seen
         try:
-            if not store.changed() and self._seen is not None:
+            if not store.changed() and before is not None:
                 return False
             self._seen = store.read(lambda tx: look(tx, self._work_id))
         except StoreBusyError:
             return False
-        return True
+        return self._seen != before
 
 
 class _Watch:

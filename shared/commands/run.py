@@ -23,7 +23,8 @@ from shared.model.work import NewWork
 DETACHED = 130  # 128 + SIGINT
 
 _EPILOG = """\
-The output comes as it is written, each stream to its own. With nothing up it says so and waits. Ctrl-C only detaches.
+The output comes as it is written, each stream to its own; the job reads nothing unless --input gives it something.
+With nothing up it says so and waits. Ctrl-C only detaches, and so does a reader that leaves: the job goes on.
 
 exit code:
   the job's own, or 128+N when signal N ended it

@@ -10,7 +10,7 @@ import argparse
 from shared.commands.arguments import Parser, split_command
 from shared.commands.open_home import opened
 from shared.commands.request import add_request_options, hand_in, new_work
-from shared.errors import UnsupportedError, UsageError
+from shared.errors import IndeterminateError, UnsupportedError, UsageError
 from shared.ids import is_work_id
 from shared.model.work import NewWork
 
@@ -29,7 +29,11 @@ def main(argv: list[str], *, home: str | None) -> int:
     """
     wanted = parse(argv)
     with opened(home) as door:
-        print(door.store.write(lambda tx: hand_in(tx, wanted)))
+        try:
+            print(door.store.write(lambda tx: hand_in(tx, wanted)))
+        except IndeterminateError as error:
+            error.hint = f"whether the work was accepted: {door.command('work list')}"
+            raise
     return 0
 
 
