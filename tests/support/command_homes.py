@@ -51,6 +51,7 @@ class CommandHome(World):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(SQLITE, folder)
+        (self.home / "store.db").chmod(0o600)  # as `create` leaves it, whatever a copied template has
         now = SystemClock().now()
         self.clock.reboot(now.boot_id)
         self.clock.advance(now.mono_us + AHEAD_US - self.clock.now().mono_us)
