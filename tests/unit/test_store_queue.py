@@ -19,6 +19,8 @@ from shared.policy.lease import accept_timeout_us, is_live
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.fragments import ACCEPT_BY, LIVE, NOT_LIVE
 from shared.store.sqlite.queue import Queue
+from shared.store.sqlite.store import open_store
+from tests.support.stores import SQLITE, World, ram_folder
 from tests.support.waiting import wait_until
 
 
@@ -95,6 +97,21 @@ def test_a_wait_that_was_given_up_leaves_the_queue_to_others_and_may_be_taken_up
     assert not is_free(path)
     queue.release()
     queue.close()
+
+
+def test_waits_are_bounded_anew_for_queue_and_database_but_never_beyond_the_first_bound() -> None:
+    with ram_folder() as folder:
+        world = World(SQLITE, folder)
+        store = open_store(world.home, world.clock, wait_s=2.0)
+
+        bounds = []
+        for wait_us in (10_000_000, 500_000, 1_000_000):
+            store.bound_waits(wait_us)
+            bounds.append((store._queue.wait_s, store._db.value("PRAGMA busy_timeout")))
+
+        store.close()
+        world.close()
+    assert bounds == [(2.0, 2000), (0.5, 500), (1.0, 1000)]
 
 
 def test_a_queue_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:

@@ -95,6 +95,10 @@ class Connection:
         if mode != "wal":
             raise StoreUnavailableError("corrupt", f"the store's journal mode is {mode}, not wal")
 
+    def bound_waits(self, wait_s: float) -> None:
+        """Let SQLite wait at most this long for its lock from now on."""
+        self.rows(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
+
     def rows(self, sql: str, params: Params = ()) -> list[Row]:
         """Run one statement to its end; its rows."""
         self.statements += 1

@@ -69,6 +69,7 @@ class SqliteStore:
         self._wal = home.store.with_name(f"{home.store.name}-wal")
         self._ring = ring
         self._wait_s = wait_s
+        self._bound_s = wait_s
         self._seam = seam
         self._counted = (0, 0)
         self._incarnation: int | None = None
@@ -122,8 +123,10 @@ class SqliteStore:
             db.rollback()
 
     def bound_waits(self, wait_us: int) -> None:
-        """See `Store.bound_waits`."""
-        self._queue.wait_s = min(self._wait_s, wait_us / US_PER_S)
+        """See `Store.bound_waits`. Holds for SQLite's own lock too, which only another program can hold."""
+        self._bound_s = min(self._wait_s, wait_us / US_PER_S)
+        self._queue.wait_s = self._bound_s
+        self._usable().bound_waits(self._bound_s)
 
     def changed(self) -> bool:
         """See `Store.changed`."""
@@ -183,7 +186,7 @@ class SqliteStore:
         return self._db
 
     def _open(self, *, check: bool) -> Connection:
-        db = Connection(self._path, wait_s=self._wait_s, seam=self._seam)
+        db = Connection(self._path, wait_s=self._bound_s, seam=self._seam)
         try:
             checks.check_identity(db, self._path)
             db.set_pragmas()
