@@ -62,12 +62,14 @@ class WatchedStore:
         unanswered: The next commit that holds this transition is not answered; the flag says whether it reached the store.
         busy_writes: How many of the next writes find the store busy.
         busy_look_ups: How many reads find it busy, counted from the next commit that is not answered.
+        afterwards: By transition, what happens once, right after the commit that holds it.
     """
 
     def __init__(self, store: Store, who: str, journal: Journal) -> None:
         self._store = store
         self._who = who
         self.journal = journal
+        self.afterwards: dict[str, Callable[[], object]] = {}
         self.heal()
 
     def heal(self) -> None:
@@ -96,6 +98,8 @@ class WatchedStore:
             self.unanswered = None
             raise IndeterminateError("not answered, as told") from None
         self.journal += [(self._who, call) for call in calls]
+        for call in calls:
+            self.afterwards.pop(call, lambda: None)()
         if self._is_unanswered(calls, reached=True):
             self.unanswered = None
             raise IndeterminateError("not answered, as told")

@@ -122,7 +122,16 @@ def test_while_nothing_changes_no_pass_is_made_and_nothing_is_written_but_signs_
     assert len(site.done(head.me)) == 6, "its own leadership, each five seconds"
 
 
-def test_a_pass_is_made_now_and_then_even_when_nothing_seems_to_have_changed(site: Site, head: Head) -> None:
+@pytest.mark.parametrize("is_something_due", [False, True])
+def test_a_pass_is_made_now_and_then_even_when_nothing_seems_to_have_changed(
+    site: Site, head: Head, is_something_due: bool
+) -> None:
+    site.configure(Config(settings=Settings(lease_us=3600 * US_PER_S)))
+    if is_something_due:  # a lease that ends in an hour
+        bench = site.bench()
+        site.world.submit()
+        site.settle()
+        site.stall(bench)
     site.elapse(3)
     site.journal.clear()
 

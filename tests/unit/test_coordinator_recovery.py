@@ -125,6 +125,7 @@ def test_a_claim_that_is_not_accepted_in_time_goes_to_another_worker(
     site: Site, head: Head, pair: tuple[Bench, Bench]
 ) -> None:
     deaf, other = pair
+    running_on(site, other, 2)  # the other one is the busier
     with only(site, deaf):
         work_id = site.world.submit()
         head.settle()

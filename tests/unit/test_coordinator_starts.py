@@ -100,9 +100,12 @@ def test_a_full_scope_hides_nothing_however_many_wait_in_it(site: Site, head: He
     inside = submit(site, MANY, scope="ops/backup")
     outside = submit(site, 2, scope="dev")
 
+    head.step()
+    started_at_once = [site.work(work_id).state for work_id in outside]
     site.settle()
     site.elapse(1)
 
+    assert started_at_once == [WorkState.RUNNING] * 2, "what lies in a scope found full is not looked at again"
     assert states(site, outside) == [(WorkState.RUNNING, None)] * 2
     assert states(site, inside[:2]) == [(WorkState.RUNNING, None), (WorkState.READY, Reason.CAPACITY_SCOPE)]
 

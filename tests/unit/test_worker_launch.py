@@ -212,13 +212,41 @@ def test_an_attempt_out_of_time_before_its_pin_is_never_let_go(site: Site) -> No
     key = site.claim(bench)
     bench.step()
     bench.launches.run()
-    holding = bench.ports.holdings[key.attempt_id]
-    holding.deadline_mono_us = site.clock.now().mono_us
+    bench.ports.holdings[key.attempt_id].deadline_mono_us = site.clock.now().mono_us
 
     bench.settle()
 
     assert site.host.runs(key.attempt_id) == 0
     assert site.attempt(key.attempt_id).state is AttemptState.TIMED_OUT
+
+
+def test_an_attempt_out_of_time_by_the_time_its_pin_is_answered_is_never_let_go(site: Site) -> None:
+    bench = site.bench()
+    key = site.claim(bench)
+    bench.step()
+    bench.launches.run()
+    bench.ports.holdings[key.attempt_id].deadline_mono_us = site.clock.now().mono_us + US_PER_S
+    bench.store.afterwards["pin"] = lambda: site.clock.advance(US_PER_S)
+
+    bench.settle()
+
+    assert (site.host.runs(key.attempt_id), site.host.shim(key.attempt_id).gate) == (0, "shut")
+
+
+@pytest.mark.parametrize(("late_us", "runs"), [(0, 0), (-1, 1)])
+def test_go_is_sent_only_while_the_lease_lies_ahead_however_late_the_pin_is_answered(
+    site: Site, late_us: int, runs: int
+) -> None:
+    bench = site.bench()
+    key = site.claim(bench)
+    bench.step()
+    bench.launches.run()
+    bench.store.afterwards["pin"] = lambda: site.clock.advance(LEASE_US + late_us)
+
+    bench.step()
+
+    assert site.attempt(key.attempt_id).pin is not None
+    assert site.host.runs(key.attempt_id) == runs
 
 
 @pytest.mark.req("F01")
