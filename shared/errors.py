@@ -161,3 +161,23 @@ class UnsupportedError(TenureError):
     """This build or host cannot do what was asked, and says so instead of approximating it."""
 
     code = "unsupported"
+
+
+class SecretUnavailableError(TenureError):
+    """A secret could not be read where its reference says; the job it is for must not be started.
+
+    Attributes:
+        variable: The job's variable that it is for; None when the caller named none.
+        kind: `file` or `env`.
+        reason: Why, never with anything of the value.
+    """
+
+    code = "run_environment_unavailable"
+
+    def __init__(self, variable: str | None, kind: str, reason: str) -> None:
+        subject = "a secret" if variable is None else f"secret {variable}"
+        super().__init__(f"{subject} ({kind}): {reason}")
+        self.args = (variable, kind, reason)
+        self.variable = variable
+        self.kind = kind
+        self.reason = reason

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.evidence import Pin
+from shared.model.settings import OUTPUT_MAX_BYTES, SandboxConfig, sandbox_of
 
 
 class AttemptState(StrEnum):
@@ -59,10 +60,16 @@ class Snapshot:
     Attributes:
         generation: Configuration generation it was resolved in; None when none was ever activated.
         executor: Registered name; `isolated`: the executor holds everything it launches until its pin.
+        binding: The one it was resolved from, named by the Work or inherited from its scope; None for a bare command.
         command, env, cwd, timeout_us, grace_us: The resolved binding. `cwd` is absolute.
-        retry_delays_us: Stored for later; () when the binding has no retry policy.
+        retry_delays_us, retry_on: Wait before attempt 2, 3, … and what arms it; both () without a retry policy.
         replay: `never` or `safe`.
         inputs: Numbers of the inputs this attempt consumed, in order.
+        registration: The executor with its version, `shell@1`; recovery and control need exactly this one.
+        grants: Names of the grants it took, sorted; what they give is in the other fields already.
+        secrets: (variable, reference), sorted. The values are read at each launch and never stored.
+        sandbox: None: it sees and changes what its user may.
+        output_max_bytes: Kept of each output stream; 0 = unbounded.
     """
 
     generation: int | None
@@ -79,18 +86,32 @@ class Snapshot:
     retry_delays_us: tuple[int, ...]
     replay: str
     inputs: tuple[int, ...]
+    registration: str = "shell@1"
+    grants: tuple[str, ...] = ()
+    secrets: tuple[tuple[str, str], ...] = ()
+    sandbox: SandboxConfig | None = None
+    output_max_bytes: int = OUTPUT_MAX_BYTES
+    retry_on: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Canonical JSON text of this value."""
-        return json.dumps({name: getattr(self, name) for name in self.__slots__}, separators=(",", ":"))
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        if self.sandbox is not None:
+            fields["sandbox"] = asdict(self.sandbox)
+        return json.dumps(fields, separators=(",", ":"))
 
     @staticmethod
     def from_json(text: str) -> Snapshot:
-        """The value that `to_json` wrote."""
+        """The value that `to_json` wrote; a field that did not exist then has its default."""
         fields = json.loads(text)
-        for name in ("command", "retry_delays_us", "inputs"):
-            fields[name] = tuple(fields[name])
-        fields["env"] = tuple((name, value) for name, value in fields["env"])
+        for name in ("command", "retry_delays_us", "inputs", "grants", "retry_on"):
+            if name in fields:
+                fields[name] = tuple(fields[name])
+        for name in ("env", "secrets"):
+            if name in fields:
+                fields[name] = tuple((variable, value) for variable, value in fields[name])
+        if fields.get("sandbox") is not None:
+            fields["sandbox"] = sandbox_of(fields["sandbox"])
         return Snapshot(**fields)
 
 

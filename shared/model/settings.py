@@ -26,6 +26,7 @@ RetryCause = Literal["failure", "timeout"]
 US_PER_MINUTE = 60 * US_PER_S
 US_PER_HOUR = 60 * US_PER_MINUTE
 LIMIT_MAX = 100_000
+OUTPUT_MAX_BYTES = 64 * 1024 * 1024
 FORMAT = 1  # of the stored JSON; raised when a reader of the old form would misunderstand the new one
 
 _SCOPE_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -33,6 +34,7 @@ _BINDING_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
 _SCOPE_LENGTH_MAX = 255
 _SCOPE_DEPTH_MAX = 16
 _POOLS: dict[str, Pool] = {"shell": "jobs"}
+_VERSIONS = {"shell": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Settings:
         job_concurrency: Running job attempts at once; 0 = unbounded.
         lease_us: How long a lease lasts unless renewed.
         timeout_us: Running time of an attempt whose binding names none.
+        output_max_bytes: Kept of each output stream of an attempt whose binding names none; 0 = unbounded.
         slots: Attempts one worker takes; only spreads starts over workers, it limits nothing in total.
     """
 
@@ -51,6 +54,7 @@ class Settings:
     job_concurrency: int = 4
     lease_us: int = 60 * US_PER_S
     timeout_us: int = US_PER_HOUR
+    output_max_bytes: int = OUTPUT_MAX_BYTES
     slots: int = 64
 
 
@@ -60,10 +64,12 @@ class ScopeConfig:
 
     Attributes:
         concurrency: Attempts of every pool at once in the scope and below it; 0 = unbounded, None = no word on it.
+        binding: What Work in it and below it takes that names no binding of its own; None = as in the scope above.
     """
 
     name: str
     concurrency: int | None = None
+    binding: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,33 +91,76 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class SandboxConfig:
+    """What a command may see and change; everything else is not there for it.
+
+    Attributes:
+        read_only, writable: Absolute folders and files, sorted; of two that contain each other the inner one counts.
+        network: The host's network; without it there is only a loopback of its own.
+        private_tmp: An empty /tmp of its own that ends with the attempt, instead of the host's.
+    """
+
+    read_only: tuple[str, ...] = ("/",)
+    writable: tuple[str, ...] = ()
+    network: bool = False
+    private_tmp: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What Work that asks for it by name gets on top of its binding, which sets none of these variables itself.
+
+    Attributes:
+        env, secrets: As in `Binding`.
+        writable: Added to those of the binding's sandbox, sorted.
+    """
+
+    name: str
+    env: tuple[tuple[str, str], ...] = ()
+    secrets: tuple[tuple[str, str], ...] = ()
+    writable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
     """Which executor runs a Work, with what, and what may be done when it fails.
 
     Attributes:
         command: The program and its arguments, one text each; no shell reads them.
         env: Added to the job's environment, sorted by name; stored, so never a secret.
+        secrets: (variable, reference), sorted: where the worker reads the value at each launch. Values are never stored.
         cwd: Absolute folder the command starts in; None = the caller's for `run`, else the folder of the file.
         timeout_us: Running time allowed; None = the settings' one.
         grace_us: Between the polite signal and the killing one, when it must be stopped.
         retry: None = one attempt settles the Work.
         replay: `safe` when running it twice does no harm, so an unknown outcome may be followed by another attempt.
+        sandbox: None = it sees and changes what its user may.
+        output_max_bytes: Kept of each output stream; 0 = unbounded, None = the settings' one.
+        grants: Sorted by name; none applies unless a Work asks for it.
     """
 
     name: str
     command: tuple[str, ...]
     executor: Executor = "shell"
     env: tuple[tuple[str, str], ...] = ()
+    secrets: tuple[tuple[str, str], ...] = ()
     cwd: str | None = None
     timeout_us: int | None = None
     grace_us: int = 10 * US_PER_S
     retry: RetryPolicy | None = None
     replay: Replay = "never"
+    sandbox: SandboxConfig | None = None
+    output_max_bytes: int | None = None
+    grants: tuple[Grant, ...] = ()
 
     @property
     def pool(self) -> Pool:
         """The pool its attempts count against."""
         return pool_of(self.executor)
+
+    def grant(self, name: str) -> Grant | None:
+        """The grant of that name; None when the binding has none."""
+        return next((grant for grant in self.grants if grant.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +193,11 @@ class Config:
         limits = {known.name: known.concurrency for known in self.scopes}
         chain = ((name, limits.get(name)) for name in scope_chain(scope))
         return tuple((name, limit) for name, limit in chain if limit)
+
+    def scope_binding(self, scope: str) -> str | None:
+        """The binding that Work in `scope` inherits: the nearest one up the chain; None when no scope of it names one."""
+        named = {known.name: known.binding for known in self.scopes}
+        return next((named[name] for name in reversed(scope_chain(scope)) if named.get(name) is not None), None)
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no spaces; equal values give equal text."""
@@ -186,6 +240,18 @@ def pool_of(executor: str) -> Pool:
     return pool
 
 
+def registration_of(executor: str) -> str:
+    """The executor with the version that this build has of it: `shell@1`. A version is raised when what it launches changes.
+
+    Raises:
+        UnsupportedError: this version has no such executor.
+    """
+    version = _VERSIONS.get(executor)
+    if version is None:
+        raise UnsupportedError(f'no executor "{executor}" in this version')
+    return f"{executor}@{version}"
+
+
 def scope_chain(scope: str) -> tuple[str, ...]:
     """A scope and its ancestors, outermost first: `ops/backup` gives `ops`, `ops/backup`; "" gives nothing."""
     if not scope:
@@ -222,16 +288,37 @@ def _mapping(raw: object) -> dict[str, Any]:
 
 def _binding(raw: dict[str, Any]) -> Binding:
     try:
-        retry = raw["retry"]
+        retry, sandbox = raw["retry"], raw.get("sandbox")
         values = {
             **raw,
             "command": tuple(raw["command"]),
-            "env": tuple((name, value) for name, value in raw["env"]),
+            "env": _pairs(raw["env"]),
+            "secrets": _pairs(raw.get("secrets", [])),
             "retry": None if retry is None else _retry(_mapping(retry)),
+            "sandbox": None if sandbox is None else sandbox_of(_mapping(sandbox)),
+            "grants": tuple(_grant(_mapping(grant)) for grant in raw.get("grants", [])),
         }
         return Binding(**values)
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a stored binding: {error}") from error
+
+
+def sandbox_of(raw: dict[str, Any]) -> SandboxConfig:
+    """A sandbox from its plain JSON form.
+
+    Raises:
+        TypeError, KeyError: it is none.
+    """
+    return SandboxConfig(**{**raw, "read_only": tuple(raw["read_only"]), "writable": tuple(raw["writable"])})
+
+
+def _grant(raw: dict[str, Any]) -> Grant:
+    values = {"env": _pairs(raw["env"]), "secrets": _pairs(raw["secrets"]), "writable": tuple(raw["writable"])}
+    return Grant(**{**raw, **values})
+
+
+def _pairs(raw: list[list[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in raw)
 
 
 def _retry(raw: dict[str, Any]) -> RetryPolicy:

@@ -43,12 +43,13 @@ class NewWork:
     """What a person or program asks to have done, once.
 
     Attributes:
-        binding: Name of a binding of the active configuration; None for a bare command.
+        binding: Name of a binding of the active configuration; None: the one that its scope names, if any does.
         command: Argument list; replaces the binding's command when both are given. None: the binding's.
         env: Names and values added on top of the binding's; stored, so never secrets.
         cwd: Absolute folder the command starts in; None: the binding's, else the configuration's folder.
         input: Bytes for the command's standard input; None: closed (`/dev/null`).
         submitted_by: Who asked, for the record (`uid 1000 via run`).
+        grants: Names of its binding's grants that it asks for, sorted.
     """
 
     scope: str
@@ -59,6 +60,7 @@ class NewWork:
     input: bytes | None
     submitted_by: str
     priority: int = 0
+    grants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Work:
         admission_failures: Launches in a row that failed before anything ran.
         backoff_since, backoff_us: While in backoff: when it began and how long it lasts (elapsed time).
         ended_at_us: UTC, set with a final state.
+        grants: As in `NewWork`.
     """
 
     id: WorkId
@@ -99,6 +102,7 @@ class Work:
     submitted_at_us: int
     ended_at_us: int | None
     reason_limit: str | None = None
+    grants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from shared.errors import (
     LeaseLostError,
     NotFoundError,
     RefusedError,
+    SecretUnavailableError,
     StoreBusyError,
     StoreUnavailableError,
     TenureError,
@@ -44,6 +45,8 @@ SAMPLES: list[TenureError] = [
     ConfigError("is wrong"),
     UsageError("no command given"),
     UnsupportedError("no cgroups here"),
+    SecretUnavailableError("API_KEY", "file", "others may read it (mode 0644)"),
+    SecretUnavailableError(None, "env", "it is not set"),
     LaunchError("ready", "the shim died", nothing_ran=False, exists=True),
 ]
 
