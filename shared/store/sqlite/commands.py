@@ -14,8 +14,8 @@ from shared.store.sqlite.writing import Writing
 from shared.wake import COORDINATOR
 
 INSERT_WORK = """INSERT INTO work (id, number, scope, binding, command, env, cwd, pool, state, priority, revision, ready_seq,
-    attempts_used, admission_failures, submitted_by, submitted_at_us)
-  VALUES (:id, :number, :scope, :binding, :command, :env, :cwd, :pool, 'ready', :priority, 1, :ready_seq, 0, 0, :by, :at)"""
+    attempts_used, admission_failures, submitted_by, submitted_at_us, grants)
+  VALUES (:id, :number, :scope, :binding, :command, :env, :cwd, :pool, 'ready', :priority, 1, :ready_seq, 0, 0, :by, :at, :grants)"""
 INSERT_INPUT = "INSERT INTO input (work_id, body, accepted_at_us) VALUES (?, ?, ?)"
 END_CANCELLED = """UPDATE attempt SET state = 'cancelled', recovered_from = NULL, failure = :failure, error = :error,
   ended_at_us = :wall WHERE id = :attempt AND epoch = :epoch AND ended_at_us IS NULL RETURNING id"""
@@ -47,6 +47,7 @@ class Commands(Writing):
                 "ready_seq": self._count("ready"),
                 "by": work.submitted_by,
                 "at": self._now.wall_us,
+                "grants": json_text(work.grants),
             },
         )
         self._db.rows(INSERT_INPUT, (name, work.input or b"", self._now.wall_us))

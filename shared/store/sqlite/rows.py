@@ -50,6 +50,7 @@ def work_of_row(row: Row) -> Work:
         submitted_at_us=row["submitted_at_us"],
         ended_at_us=row["ended_at_us"],
         reason_limit=row["reason_limit"],
+        grants=tuple(json.loads(row["grants"])),
     )
 
 

@@ -28,7 +28,7 @@ TABLES = (
   cwd TEXT, pool TEXT NOT NULL, state TEXT NOT NULL CHECK (state IN ({_WORK_STATES})), reason TEXT, reason_limit TEXT,
   priority INTEGER NOT NULL, revision INTEGER NOT NULL, ready_seq INTEGER NOT NULL, attempts_used INTEGER NOT NULL,
   admission_failures INTEGER NOT NULL, backoff_since_mono_us INTEGER, backoff_boot_id TEXT, backoff_since_at_us INTEGER,
-  backoff_us INTEGER, submitted_by TEXT NOT NULL, submitted_at_us INTEGER NOT NULL, ended_at_us INTEGER,
+  backoff_us INTEGER, submitted_by TEXT NOT NULL, submitted_at_us INTEGER NOT NULL, ended_at_us INTEGER, grants TEXT NOT NULL,
   CHECK ((ended_at_us IS NOT NULL) = (state IN ({_WORK_FINAL}))),
   CHECK (CASE WHEN state = 'backoff' THEN backoff_us IS NOT NULL AND backoff_boot_id IS NOT NULL
       AND backoff_since_mono_us IS NOT NULL AND backoff_since_at_us IS NOT NULL

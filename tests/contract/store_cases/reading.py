@@ -156,15 +156,15 @@ def what_is_no_text_is_stored_and_given_back(world: World) -> None:
     """An argument need not be UTF-8: Python carries such bytes as lone surrogates."""
     odd = "\udcff\x00é"
     work_id = world.store.write(lambda tx: tx.submit(new_work(), "jobs"))
-    strange = replace(new_work(input_=bytes(range(256))), command=("echo", odd), env=(("K", odd),))
+    strange = replace(new_work(input_=bytes(range(256))), command=("echo", odd), env=(("K", odd),), grants=("deploy", "net"))
     other = world.store.write(lambda tx: tx.submit(strange, "jobs"))
 
     work = world.work(other)
 
-    assert (work.command, work.env) == (("echo", odd), (("K", odd),))
+    assert (work.command, work.env, work.grants) == (("echo", odd), (("K", odd),), ("deploy", "net"))
     [one] = world.store.read(lambda tx: tx.inputs(tx.pending_inputs(other, limit=9)))
     assert one.body == bytes(range(256))
-    assert world.work(work_id).command == ("true",)
+    assert (world.work(work_id).command, world.work(work_id).grants) == (("true",), ())
 
 
 @case(pytest.mark.req("D02"))
