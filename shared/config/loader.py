@@ -18,8 +18,9 @@ from pathlib import Path
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from shared.config.fields import FAULT, kind_of, likely
 from shared.config.locate import KeyPath, Positions, locate
-from shared.config.schema import FAULT, FileTable, kind_of, likely, table_keys
+from shared.config.schema import FileTable, table_keys
 from shared.errors import ConfigError
 from shared.model.settings import Config
 
@@ -32,6 +33,7 @@ _DUPLICATES = ("Cannot overwrite", "Cannot declare", "Cannot mutate", "Cannot re
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _BARE_DURATION = re.compile(r"=\s*([0-9]+(?:ms|s|m|h|d))\s*(?:#.*)?$")
 _BARE_WORD = re.compile(r"=\s*([A-Za-z_./][^\s#\"'=]*)\s*(?:#.*)?$")
+_PLACES = {"settings": "[settings]", "binding": "[binding.NAME]", "sandbox": "[binding.NAME.sandbox]"}
 _EXAMPLES = {"command": 'command = ["./backup.sh", "--full"]'}
 
 
@@ -166,9 +168,9 @@ def _fault(detail: ErrorDetails, raw: Mapping[str, object]) -> _Fault:
     if kind == FAULT:
         context = detail["ctx"]
         message = f"{dotted(path)} {context['fault']}"
-        if context["key"] is not None:
-            message = f"{dotted(path)}: {context['fault']}"
-            path = (*path, *str(context["key"]).split(".", 1))
+        if context["key"]:
+            message = f"{dotted(path or context['key'])}: {context['fault']}"
+            path = (*path, *context["key"])
         return _Fault(path, message, context["hint"], bool(context["unsupported"]))
     if kind == "extra_forbidden":
         return _unknown_key(path, detail["input"])
@@ -177,7 +179,8 @@ def _fault(detail: ErrorDetails, raw: Mapping[str, object]) -> _Fault:
         return _Fault(path, f"{dotted(path[:-1])} has no {name}", _EXAMPLES.get(name))
     wanted = {"list_type": "a list", "dict_type": "a table", "model_type": "a table"}.get(kind)
     if wanted is not None:
-        return _Fault(path, f"{dotted(path)} must be {wanted}, not {kind_of(detail['input'])}", _table_hint(path, raw))
+        found = "" if "secrets" in path else f", not {kind_of(detail['input'])}"  # it may be a secret itself
+        return _Fault(path, f"{dotted(path)} must be {wanted}{found}", _table_hint(path, raw))
     return _Fault(path, f"{dotted(path)}: {detail['msg']}")
 
 
@@ -188,13 +191,16 @@ def _table_hint(path: KeyPath, raw: Mapping[str, object]) -> str | None:
         return f"write [{section}]" if section == "settings" else f"write [{section}.NAME]"
     if len(path) == 2 and section in {"binding", "scope"}:
         return f"each {section} has its own table: [{section}.NAME]"
+    if path[2:3] == ("grant",):
+        return f"each grant has its own table: [{dotted(path[:3])}.NAME]"
     return None
 
 
 def _unknown_key(path: KeyPath, value: object) -> _Fault:
     *around, name = path
     keys = table_keys()
-    table = "retry" if "retry" in around[2:] else str(around[0]) if around else ""
+    kinds = [str(part) for part in (*around[2:3], *around[:1])]  # binding.a.retry is a retry before it is a binding
+    table = next((kind for kind in kinds if kind in keys), "")
     where = f" in {dotted(tuple(around))}" if around else ""
     message = f'unknown key "{name}"{where}'
     near = likely(str(name), keys[table])
@@ -203,11 +209,7 @@ def _unknown_key(path: KeyPath, value: object) -> _Fault:
     if table == "scope" and isinstance(value, dict):
         nested = "/".join(str(part) for part in path[1:])
         return _Fault(path, message, f'a scope below another is written [scope."{nested}"]')
-    homes = [
-        f"[{place}]" if place == "settings" else f"[{place}.NAME]"
-        for place in ("settings", "binding")
-        if name in keys[place]
-    ]
+    homes = [where for place, where in _PLACES.items() if name in keys[place]]
     if homes:
         return _Fault(path, message, f"it belongs in {' or '.join(homes)}")
     return _Fault(path, message, f"known here: {', '.join(keys[table])}")

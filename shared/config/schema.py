@@ -1,187 +1,43 @@
 """The shape of `tenure.toml`, strict at every depth; nothing is guessed or converted.
 
-Each model gives the plain value of `shared/model/settings.py` that it stands for. A validator raises `fault(...)`: one
-message for a person, to be read after the key's name, and a hint where one is known. `shared/config/loader.py` turns
-them, and pydantic's own kinds, into one `ConfigError` with a line.
+Each model gives the plain value of `shared/model/settings.py` that it stands for. A validator raises `fault(...)`, as the
+checks of single values in `shared/config/fields.py` do; `shared/config/loader.py` turns them, and pydantic's own kinds,
+into one `ConfigError` with a line.
 """
 
 from __future__ import annotations
 
-import difflib
-import json
-import re
-import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from shared.config.arguments import argument_fault, env_fault, total_fault
-from shared.config.durations import DURATION_MAX_US, LEASE_MAX_US, DurationError, parse_duration_us
-from shared.ids import is_work_id
+from shared.config.arguments import env_fault, total_fault
+from shared.config.fields import (
+    AbsolutePath,
+    BindingName,
+    Cause,
+    Command,
+    Duration,
+    Executor,
+    Folder,
+    GrantName,
+    LeaseDuration,
+    Limit,
+    Replay,
+    ScopeName,
+    Secret,
+    Size,
+    Slots,
+    Switch,
+    Text,
+    fault,
+    likely,
+)
 from shared.model import settings as values
 
-FAULT = "tenure"  # the kind of our own errors among pydantic's
-
 _DELAYS_MAX = 100
-_SHELL_SIGNS = re.compile(r"[|&;<>$`*?~]")
-
-
-def fault(
-    message: str, hint: str | None = None, *, key: str | None = None, unsupported: bool = False
-) -> PydanticCustomError:
-    """An error for a validator to raise.
-
-    Args:
-        message: What is wrong, to be read after the key's name.
-        hint: What to do; None when the message says it all.
-        key: The key below the validated table that is at fault, dotted; the message then follows the table's name and
-            says which. None = the validated value itself.
-        unsupported: A later version may well take it.
-    """
-    context = {"fault": message, "hint": hint, "key": key, "unsupported": unsupported}
-    return PydanticCustomError(FAULT, "{fault}", context)
-
-
-def kind_of(value: object) -> str:
-    """What a person would call a TOML value."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value)[:40]
-    if isinstance(value, str):
-        return f'"{value}"' if len(value) <= 40 else f'"{value[:40]}…"'
-    if isinstance(value, dict | list):
-        return "a table" if isinstance(value, dict) else "a list"
-    return "a date or time"
-
-
-def likely(word: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that `word` was probably meant to be; None when none is near."""
-    near = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
-    return near[0] if near else None
-
-
-def _whole(smallest: int) -> Callable[[object], int]:
-    lowest = "0 (unbounded)" if smallest == 0 else str(smallest)
-
-    def check(value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise fault(f"must be a whole number, not {kind_of(value)}")
-        if not smallest <= value <= values.LIMIT_MAX:
-            raise fault(f"must be from {lowest} to {values.LIMIT_MAX}, not {kind_of(value)}")
-        return value
-
-    return check
-
-
-def _duration(max_us: int) -> Callable[[object], int]:
-    def check(value: object) -> int:
-        if not isinstance(value, str):
-            raise fault(f"must be a duration in quotes with its unit, e.g. {_meant(value)}, not {kind_of(value)}")
-        try:
-            return parse_duration_us(value, max_us=max_us)
-        except DurationError as error:
-            raise fault(error.reason, error.hint) from error
-
-    return check
-
-
-def _meant(value: object) -> str:
-    """An example of a duration, with the number that was written where that makes one."""
-    whole = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= values.LIMIT_MAX
-    return f'"{value}s"' if whole else '"30s"'
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise fault(f"must be a text in quotes, not {kind_of(value)}")
-    return value
-
-
-def _one_of(*allowed: str) -> Callable[[object], str]:
-    def check(value: object) -> str:
-        text = _text(value)
-        if text not in allowed:
-            near = likely(text, allowed)
-            choice = " or ".join(f'"{word}"' for word in allowed)
-            raise fault(f"must be {choice}, not {kind_of(text)}", near and f'did you mean "{near}"?')
-        return text
-
-    return check
-
-
-def _executor(value: object) -> str:
-    text = _text(value)
-    if text == "agent":
-        raise fault('"agent" is not supported yet', 'this version runs "shell"', unsupported=True)
-    if text != "shell":
-        near = likely(text, ("shell",))
-        raise fault(f"is unknown: {kind_of(text)}", near and f'did you mean "{near}"?')
-    return text
-
-
-def _argument(value: object) -> str:
-    text = _text(value)
-    reason = argument_fault(text)
-    if reason is not None:
-        raise fault(reason)
-    return text
-
-
-def _command(value: object) -> object:
-    if isinstance(value, str):
-        raise fault("must be a list with one text per argument", _as_list(value))
-    if isinstance(value, list) and not value:
-        raise fault("is empty", 'a program and its arguments, as in ["df", "-h"]')
-    if isinstance(value, list) and value[0] == "":
-        raise fault("begins with an empty text, where the program's name must be")
-    return value
-
-
-def _as_list(line: str) -> str | None:
-    """The list form of a command line; through `sh -c` when it has signs that only a shell reads."""
-    try:
-        parts = ["sh", "-c", line] if _SHELL_SIGNS.search(line) else shlex.split(line)
-    except ValueError:  # an open quote
-        parts = ["sh", "-c", line]
-    text = json.dumps(parts, ensure_ascii=False)
-    return f"command = {text}" if parts and len(text) <= 120 else None
-
-
-def _cwd(value: object) -> str:
-    text = _text(value)
-    if not text or "\0" in text:
-        raise fault("must name a folder")
-    if text.startswith("~"):
-        raise fault(f"{kind_of(text)}: ~ is not expanded", "write the whole path")
-    return text
-
-
-def _scope_name(name: str) -> str:
-    if not values.is_scope_name(name):
-        raise fault(
-            "is no name for a scope", 'letters, digits, ".", "_" and "-", parts joined by "/", as in "ops/backup"'
-        )
-    return name
-
-
-def _binding_name(name: str) -> str:
-    if is_work_id(name):
-        raise fault("is no name for a binding: it reads as the id of a work")
-    if not values.is_binding_name(name):
-        raise fault("is no name for a binding", 'a letter, then at most 62 letters, digits, ".", "_" and "-"')
-    return name
-
-
-Limit = Annotated[int, BeforeValidator(_whole(0))]
-Slots = Annotated[int, BeforeValidator(_whole(1))]
-Duration = Annotated[int, BeforeValidator(_duration(DURATION_MAX_US))]
-LeaseDuration = Annotated[int, BeforeValidator(_duration(LEASE_MAX_US))]
-Text = Annotated[str, BeforeValidator(_text)]
-Cause = Annotated[str, BeforeValidator(_one_of("failure", "timeout"))]
 
 
 class _Table(BaseModel):
@@ -195,6 +51,7 @@ class SettingsTable(_Table):
     job_concurrency: Limit = 4
     lease: LeaseDuration = values.DEFAULT.settings.lease_us
     timeout: Duration = values.DEFAULT.settings.timeout_us
+    output_max: Size = values.OUTPUT_MAX_BYTES
     slots: Slots = 64
 
     def value(self) -> values.Settings:
@@ -203,6 +60,7 @@ class SettingsTable(_Table):
             job_concurrency=self.job_concurrency,
             lease_us=self.lease,
             timeout_us=self.timeout,
+            output_max_bytes=self.output_max,
             slots=self.slots,
         )
 
@@ -211,9 +69,10 @@ class ScopeTable(_Table):
     """`[scope."ops/backup"]`."""
 
     concurrency: Limit | None = None
+    binding: Text | None = None
 
     def value(self, name: str) -> values.ScopeConfig:
-        return values.ScopeConfig(name=name, concurrency=self.concurrency)
+        return values.ScopeConfig(name=name, concurrency=self.concurrency, binding=self.binding)
 
 
 class RetryTable(_Table):
@@ -226,9 +85,9 @@ class RetryTable(_Table):
     def _counts(self) -> RetryTable:
         if not 1 <= len(self.delays) <= _DELAYS_MAX:
             counted = f"delays must hold 1 to {_DELAYS_MAX} delays, not {len(self.delays)}"
-            raise fault(counted, "leave retry out for no retry", key="delays")
+            raise fault(counted, "leave retry out for no retry", key=("delays",))
         if not self.on:
-            raise fault('on must name "failure", "timeout" or both', "leave retry out for no retry", key="on")
+            raise fault('on must name "failure", "timeout" or both', "leave retry out for no retry", key=("on",))
         return self
 
     def value(self) -> values.RetryPolicy:
@@ -236,27 +95,90 @@ class RetryTable(_Table):
         return values.RetryPolicy(delays_us=tuple(self.delays), on=tuple(cause for cause in causes if cause in self.on))
 
 
+class SandboxTable(_Table):
+    """`sandbox = { write = ["/srv/data"] }`: what the command may see (`read`) and change (`write`)."""
+
+    read: Annotated[list[AbsolutePath], Field(default_factory=lambda: list(values.SandboxConfig().read_only))]
+    write: Annotated[list[AbsolutePath], Field(default_factory=list)]
+    network: Switch = False
+    tmp: Switch = True
+
+    @model_validator(mode="after")
+    def _is_usable(self) -> SandboxTable:
+        if not self.read:
+            raise fault("without anything in read no program can start", 'read = ["/"] shows everything', key=("read",))
+        both = sorted({*self.read} & {*self.write})
+        if both:
+            raise fault(f'"{both[0]}" is in read and in write', "keep one of them", key=("write",))
+        return self
+
+    def value(self) -> values.SandboxConfig:
+        return values.SandboxConfig(
+            read_only=tuple(sorted({*self.read})),
+            writable=tuple(sorted({*self.write})),
+            network=self.network,
+            private_tmp=self.tmp,
+        )
+
+
+class GrantTable(_Table):
+    """`[binding.report.grant.publish]`."""
+
+    env: Annotated[dict[str, Text], Field(default_factory=dict)]
+    secrets: Annotated[dict[str, Secret], Field(default_factory=dict)]
+    write: Annotated[list[AbsolutePath], Field(default_factory=list)]
+
+    def value(self, name: str) -> values.Grant:
+        return values.Grant(
+            name=name,
+            env=tuple(sorted(self.env.items())),
+            secrets=tuple(sorted(self.secrets.items())),
+            writable=tuple(sorted({*self.write})),
+        )
+
+
 class BindingTable(_Table):
     """`[binding.backup]`."""
 
-    command: Annotated[list[Annotated[str, BeforeValidator(_argument)]], BeforeValidator(_command)]
-    executor: Annotated[str, BeforeValidator(_executor)] = "shell"
+    command: Command
+    executor: Executor = "shell"
     env: Annotated[dict[str, Text], Field(default_factory=dict)]
-    cwd: Annotated[str, BeforeValidator(_cwd)] | None = None
+    secrets: Annotated[dict[str, Secret], Field(default_factory=dict)]
+    cwd: Folder | None = None
     timeout: Duration | None = None
     grace: Duration = values.Binding(name="", command=()).grace_us
     retry: RetryTable | None = None
-    replay: Annotated[str, BeforeValidator(_one_of("never", "safe"))] = "never"
+    replay: Replay = "never"
+    sandbox: SandboxTable | None = None
+    output_max: Size | None = None
+    grant: Annotated[dict[GrantName, GrantTable], Field(default_factory=dict)]
+
+    @model_validator(mode="after")
+    def _variables_are_clear(self) -> BindingTable:
+        """Each variable has one meaning, whichever grants a Work takes, in whichever order."""
+        own = _variables(self.env, self.secrets, ())
+        given: dict[str, tuple[str, str, str]] = {}
+        for name, grant in self.grant.items():
+            for variable, meaning in _variables(grant.env, grant.secrets, ("grant", name)).items():
+                place = ("grant", name, meaning[0], variable)
+                if variable in own:
+                    raise fault(
+                        f"{variable} is in {own[variable][0]} of the binding too", "keep one of them", key=place
+                    )
+                other = given.setdefault(variable, (name, *meaning))
+                if other[1:] != meaning:
+                    raise fault(f"{variable} means something else in grant {other[0]}", "rename one", key=place)
+            if grant.write and self.sandbox is None:
+                message = f"grant {name} opens paths of a sandbox, and the binding has none"
+                raise fault(message, "sandbox = {} shuts the rest", key=("grant", name, "write"))
+        return self
 
     @model_validator(mode="after")
     def _fits_the_kernel(self) -> BindingTable:
-        for name, value in self.env.items():
-            reason = env_fault(name, value)
-            if reason is not None:
-                raise fault(reason, key=f"env.{name}")
-        reason = total_fault(self.command, self.env.items())
+        env = [*self.env.items(), *(pair for grant in self.grant.values() for pair in grant.env.items())]
+        reason = total_fault(self.command, env)
         if reason is not None:
-            raise fault(f"its command cannot be started: {reason}", key="command")
+            raise fault(f"its command cannot be started: {reason}", key=("command",))
         return self
 
     def value(self, name: str, folder: str) -> values.Binding:
@@ -266,11 +188,15 @@ class BindingTable(_Table):
             command=tuple(self.command),
             executor=cast("values.Executor", self.executor),
             env=tuple(sorted(self.env.items())),
+            secrets=tuple(sorted(self.secrets.items())),
             cwd=None if self.cwd is None else str(Path(folder, self.cwd)),
             timeout_us=self.timeout,
             grace_us=self.grace,
             retry=None if self.retry is None else self.retry.value(),
             replay=cast("values.Replay", self.replay),
+            sandbox=None if self.sandbox is None else self.sandbox.value(),
+            output_max_bytes=self.output_max,
+            grants=tuple(grant.value(name) for name, grant in sorted(self.grant.items())),
         )
 
 
@@ -278,8 +204,16 @@ class FileTable(_Table):
     """The whole file."""
 
     settings: Annotated[SettingsTable, Field(default_factory=SettingsTable)]
-    scope: Annotated[dict[Annotated[str, AfterValidator(_scope_name)], ScopeTable], Field(default_factory=dict)]
-    binding: Annotated[dict[Annotated[str, AfterValidator(_binding_name)], BindingTable], Field(default_factory=dict)]
+    scope: Annotated[dict[ScopeName, ScopeTable], Field(default_factory=dict)]
+    binding: Annotated[dict[BindingName, BindingTable], Field(default_factory=dict)]
+
+    @model_validator(mode="after")
+    def _scopes_name_what_is_there(self) -> FileTable:
+        for name, scope in self.scope.items():
+            if scope.binding is not None and scope.binding not in self.binding:
+                hint = _hint_of_name(scope.binding, self.binding)
+                raise fault(f'no binding "{scope.binding[:60]}" in this file', hint, key=("scope", name, "binding"))
+        return self
 
     def value(self, folder: str) -> values.Config:
         return values.Config(
@@ -297,5 +231,41 @@ def table_keys() -> dict[str, tuple[str, ...]]:
         "scope": ScopeTable,
         "binding": BindingTable,
         "retry": RetryTable,
+        "sandbox": SandboxTable,
+        "grant": GrantTable,
     }
     return {name: tuple(table.model_fields) for name, table in tables.items()}
+
+
+def _variables(
+    env: Mapping[str, str], secrets: Mapping[str, str], place: tuple[str, ...]
+) -> dict[str, tuple[str, str]]:
+    """Where each variable of one table is set, `env` or `secrets`, and to what.
+
+    Args:
+        place: Path of that table below its binding.
+
+    Raises:
+        PydanticCustomError: a variable that no environment can hold, that is tenure's own, or that is set twice.
+    """
+    for name, value in env.items():
+        reason = env_fault(name, value)
+        if reason is not None:
+            raise fault(reason, key=(*place, "env", name))
+    for name in secrets:
+        reason = env_fault(name, "")
+        if reason is not None:
+            raise fault(reason, key=(*place, "secrets", name))
+        if name in env:
+            raise fault(f"{name} is in env and in secrets", "keep one of them", key=(*place, "secrets", name))
+    return {name: ("env", value) for name, value in env.items()} | {
+        name: ("secrets", reference) for name, reference in secrets.items()
+    }
+
+
+def _hint_of_name(word: str, known: Iterable[str]) -> str | None:
+    names = list(known)
+    near = likely(word, names)
+    if near is not None:
+        return f'did you mean "{near}"?'
+    return f"there are: {', '.join(names)}" if names else "this file has no bindings"

@@ -18,6 +18,7 @@ job_concurrency = 4         # jobs that run at once; 0 = unbounded
 concurrency = 4             # agents, and everything that belongs to no pool, at once
 lease = "60s"               # how long a worker that cannot be proven dead keeps what it holds; 1s to 1h
 timeout = "1h"              # running time of a job whose binding names none
+output_max = "64MiB"        # kept of each output stream of a job, the end always; 0 = unbounded
 
 # A scope is where work belongs. Its limit counts everything in it and below it, besides the limits above.
 [scope.ops]
@@ -46,6 +47,23 @@ replay = "safe"             # a second backup does no harm, so one whose outcome
 # grace = "10s"             # between asking it to stop and killing it
 # retry = { delays = ["5m", "10m"], on = ["failure"] }     # else one attempt settles it; "timeout" may be listed too
 # replay = "never"          # "safe": it may run again when nobody can say how it ended
+# output_max = "10MB"       # else the one in [settings]
+# sandbox = { read = ["/"], write = ["/srv/reports"], network = false, tmp = true }
+#                           # what it sees, what it may change there, the host's network, a /tmp of its own;
+#                           # sandbox = {} lets it read everything and change nothing
+#
+# [binding.report.secrets]  # where a worker finds each value when it starts the job; the value is stored nowhere
+# API_KEY = "file:/run/secrets/report"     # a file that only its owner may read
+# PASSWORD = "env:REPORT_PASSWORD"         # a variable of the worker's environment
+#
+# [binding.report.grant.publish]           # only for work that asks for it:   tenure submit report --grant publish
+# env = { TARGET = "public" }
+# secrets = { TOKEN = "env:PUBLISH_TOKEN" }
+# write = ["/srv/www"]
+#
+# [scope."ops/reports"]
+# binding = "report"        # for work in this scope, and below it, that names none; a command of its own replaces only
+#                           # the binding's, and is never replayed
 """
 
 

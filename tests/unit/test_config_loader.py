@@ -14,7 +14,7 @@ from shared.config.arguments import ARGUMENT_BYTES_MAX, command_fault, total_byt
 from shared.config.loader import load, parse
 from shared.config.starter import starter_text
 from shared.errors import ConfigError
-from shared.model.settings import Binding, Config, RetryPolicy, ScopeConfig, Settings
+from shared.model.settings import Binding, Config, Grant, RetryPolicy, SandboxConfig, ScopeConfig, Settings
 
 S = 1_000_000
 
@@ -25,9 +25,11 @@ concurrency = 5
 job_concurrency = 0
 lease = "90s"
 timeout = "2h"
+output_max = "1GB"
 slots = 8
 [scope."ops"]
 concurrency = 2
+binding = "backup"
 [scope."ops/backup"]
 [binding.backup]
 executor = "shell"
@@ -38,6 +40,15 @@ timeout = "30m"
 grace = "5s"
 retry = { delays = ["5m", "10m"], on = ["timeout", "failure"] }
 replay = "safe"
+output_max = 0
+sandbox = { write = ["/srv//data/", "/opt"], network = true, tmp = false }
+[binding.backup.secrets]
+PASSWORD = "file:/run/secrets/backup"
+API_KEY = "env:BACKUP_KEY"
+[binding.backup.grant.publish]
+env = { TARGET = "public" }
+secrets = { TOKEN = "env:TOKEN" }
+write = ["/srv/www"]
 """
 
 
@@ -55,8 +66,10 @@ def refusal(text: str) -> ConfigError:
 
 def test_the_whole_shape_is_read() -> None:
     assert read(WHOLE) == Config(
-        settings=Settings(concurrency=5, job_concurrency=0, lease_us=90 * S, timeout_us=7200 * S, slots=8),
-        scopes=(ScopeConfig("ops", 2), ScopeConfig("ops/backup")),
+        settings=Settings(
+            concurrency=5, job_concurrency=0, lease_us=90 * S, timeout_us=7200 * S, output_max_bytes=10**9, slots=8
+        ),
+        scopes=(ScopeConfig("ops", 2, "backup"), ScopeConfig("ops/backup")),
         bindings=(
             Binding(
                 name="backup",
@@ -67,6 +80,17 @@ def test_the_whole_shape_is_read() -> None:
                 grace_us=5 * S,
                 retry=RetryPolicy(delays_us=(300 * S, 600 * S), on=("failure", "timeout")),
                 replay="safe",
+                secrets=(("API_KEY", "env:BACKUP_KEY"), ("PASSWORD", "file:/run/secrets/backup")),
+                sandbox=SandboxConfig(("/",), ("/opt", "/srv/data"), network=True, private_tmp=False),
+                output_max_bytes=0,
+                grants=(
+                    Grant(
+                        "publish",
+                        env=(("TARGET", "public"),),
+                        secrets=(("TOKEN", "env:TOKEN"),),
+                        writable=("/srv/www",),
+                    ),
+                ),
             ),
         ),
     )
@@ -86,6 +110,14 @@ def test_order_comments_and_spelling_of_the_file_do_not_change_the_configuration
 @pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "[settings]", "[scope]\n[binding]"])
 def test_an_empty_file_is_the_defaults(text: str) -> None:
     assert read(text) == Config()
+
+
+@pytest.mark.req("R14")
+def test_a_sandbox_that_says_nothing_shows_everything_lets_nothing_be_changed_and_has_no_network() -> None:
+    binding = read(BINDING + "sandbox = {}").bindings[0]
+
+    assert binding.sandbox == SandboxConfig(read_only=("/",), writable=(), network=False, private_tmp=True)
+    assert read(BINDING).bindings[0].sandbox is None, "control"
 
 
 BINDING = '[binding.a]\ncommand = ["x"]\n'
@@ -254,6 +286,9 @@ def test_everything_the_starter_file_only_mentions_loads_too() -> None:
     report = read("".join(line.removeprefix("# ") + "\n" for line in mentioned.splitlines())).binding("report")
 
     assert report is not None
+    assert [grant.name for grant in report.grants] == ["publish"]
+    assert report.secrets
+    assert report.sandbox is not None
     assert report.retry == RetryPolicy()
     assert report.grace_us == Binding("", ()).grace_us
 
@@ -276,8 +311,39 @@ def toml(value: object) -> str:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["[settings]", "[binding.a]", "[scope.x]", "[[budget]]", "[binding.a.retry]", "[y]"]),
-            st.sampled_from(["command", "lease", "delays", "concurrency", "timeout", "retry", "settings", "env"]),
+            st.sampled_from(
+                [
+                    "[settings]",
+                    "[binding.a]",
+                    "[scope.x]",
+                    "[[budget]]",
+                    "[binding.a.retry]",
+                    "[y]",
+                    "[binding.a.sandbox]",
+                    "[binding.a.grant]",
+                    "[binding.a.grant.g]",
+                    "[binding.a.secrets]",
+                ]
+            ),
+            st.sampled_from(
+                [
+                    "command",
+                    "lease",
+                    "delays",
+                    "concurrency",
+                    "timeout",
+                    "retry",
+                    "settings",
+                    "env",
+                    "binding",
+                    "secrets",
+                    "sandbox",
+                    "grant",
+                    "write",
+                    "tmp",
+                    "output_max",
+                ]
+            ),
             values,
         ),
         max_size=4,

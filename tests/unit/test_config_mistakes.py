@@ -89,6 +89,52 @@ MISTAKES = [
     (BINDING + '[binding.a.env]\nX = ""\n"A.B" = ""', 5, 'binding.a.env."A.B"', "no name for an", None, BINDING + '[binding.a.env]\nX = ""'),
     (BINDING + 'env = { TENURE_HOME = "/x" }', 3, "binding.a.env.TENURE_HOME", "set by tenure itself", None, BINDING + 'env = { HOME = "/x" }'),
     (BINDING + 'env = { A = "\\u0000" }', 3, "binding.a.env.A", "NUL byte", None, BINDING + 'env = { A = "" }'),
+    # scopes that name a binding
+    (BINDING + '[scope.ops]\nbinding = "A"', 4, "scope.ops.binding", 'scope.ops.binding: no binding "A" in this file', 'did you mean "a"?', BINDING + '[scope.ops]\nbinding = "a"'),
+    (BINDING + '[scope."ops/x.y"]\nbinding = "zzz"', 4, 'scope."ops/x.y".binding', 'no binding "zzz"', "there are: a", BINDING + '[scope."ops/x.y"]\nbinding = "a"'),
+    ('[scope.ops]\nbinding = "a"', 2, "scope.ops.binding", 'no binding "a"', "no bindings", "[scope.ops]"),
+    (BINDING + "[scope.ops]\nbinding = 1", 4, "scope.ops.binding", "text in quotes, not 1", None, BINDING + '[scope.ops]\nbinding = "a"'),
+    # secrets
+    (BINDING + 'secrets = { KEY = "hunter2" }', 3, "binding.a.secrets.KEY", "where the secret lies, never be the secret itself", '"file:/', BINDING + 'secrets = { KEY = "env:KEY" }'),
+    (BINDING + "secrets = { KEY = 5 }", 3, "binding.a.secrets.KEY", "must be a text in quotes that says where the secret lies", '"file:/', BINDING + 'secrets = { KEY = "file:/k" }'),
+    (BINDING + 'secrets = "hunter2"', 3, "binding.a.secrets", "secrets must be a table", None, BINDING + "secrets = {}"),
+    (BINDING + '[binding.a.secrets]\nKEY = "file:run/k"', 4, "binding.a.secrets.KEY", "no file by its whole path", '"file:/', BINDING + '[binding.a.secrets]\nKEY = "file:/run/k"'),
+    (BINDING + 'secrets = { KEY = "env:A-B" }', 3, "binding.a.secrets.KEY", "names no variable", '"env:API_KEY"', BINDING + 'secrets = { KEY = "env:A_B" }'),
+    (BINDING + '[binding.a.secrets]\nTENURE_X = "env:X"', 4, "binding.a.secrets.TENURE_X", "set by tenure itself", None, BINDING + '[binding.a.secrets]\nX = "env:TENURE_X"'),
+    (BINDING + 'secrets = { "A-B" = "env:X" }', 3, "binding.a.secrets.A-B", "no name for an environment variable", None, BINDING + 'secrets = { A_B = "env:X" }'),
+    (BINDING + 'env = { K = "1" }\nsecrets = { K = "env:X" }', 4, "binding.a.secrets.K", "K is in env and in secrets", "keep one", BINDING + 'env = { K = "1" }\nsecrets = { L = "env:X" }'),
+    (BINDING + 'secret = { K = "env:X" }', 3, "binding.a.secret", "unknown key", '"secrets"', BINDING + "secrets = {}"),
+    # sandbox
+    (BINDING + "sandbox = true", 3, "binding.a.sandbox", "must be a table, not true", None, BINDING + "sandbox = {}"),
+    (BINDING + 'sandbox = { write = ["data"] }', 3, "binding.a.sandbox.write[0]", 'whole path, not "data"', 'begins with "/"', BINDING + 'sandbox = { write = ["/data"] }'),
+    (BINDING + 'sandbox = { write = ["/a/../b"] }', 3, "binding.a.sandbox.write[0]", 'without ".."', None, BINDING + 'sandbox = { write = ["/a/..b"] }'),
+    (BINDING + 'sandbox = { write = "/data" }', 3, "binding.a.sandbox.write", "must be a list", None, BINDING + 'sandbox = { write = ["/data"] }'),
+    (BINDING + "sandbox = { read = [] }", 3, "binding.a.sandbox.read", "no program can start", 'read = ["/"]', BINDING + 'sandbox = { read = ["/usr"] }'),
+    (BINDING + 'sandbox = { read = ["/", "/d/"], write = ["/d"] }', 3, "binding.a.sandbox.write", '"/d" is in read and in write', "keep one", BINDING + 'sandbox = { read = ["/", "/d"], write = ["/d/e"] }'),
+    (BINDING + 'sandbox = { network = "no" }', 3, "binding.a.sandbox.network", 'true or false, not "no"', None, BINDING + "sandbox = { network = false }"),
+    (BINDING + "sandbox = { tmp = 0 }", 3, "binding.a.sandbox.tmp", "true or false, not 0", None, BINDING + "sandbox = { tmp = false }"),
+    (BINDING + "sandbox = { writeable = [] }", 3, "binding.a.sandbox.writeable", "unknown key", '"write"', BINDING + "sandbox = { write = [] }"),
+    (BINDING + "network = true", 3, "binding.a.network", "unknown key", "[binding.NAME.sandbox]", BINDING + "sandbox = { network = true }"),
+    # grants
+    (BINDING + '[binding.a.grant]\nwrite = ["/x"]', 4, "binding.a.grant.write", "must be a table", "[binding.a.grant.NAME]", BINDING + "sandbox = {}\n[binding.a.grant.g]\nwrite = ['/x']"),
+    (BINDING + '[binding.a.grant.g]\nwrite = ["/x"]', 4, "binding.a.grant.g.write", "the binding has none", "sandbox = {}", BINDING + "sandbox = {}\n[binding.a.grant.g]\nwrite = ['/x']"),
+    (BINDING + '[binding.a.grant."a b"]', 3, 'binding.a.grant."a b"', "is no name for a grant", None, BINDING + "[binding.a.grant.a-b]"),
+    (BINDING + '[binding.a.grant.g]\ncommand = ["x"]', 4, "binding.a.grant.g.command", "unknown key", "[binding.NAME]", BINDING + "[binding.a.grant.g]"),
+    (BINDING + '[binding.a.grant.g]\nenv = { TENURE_X = "1" }', 4, "binding.a.grant.g.env.TENURE_X", "set by tenure itself", None, BINDING + '[binding.a.grant.g]\nenv = { X = "1" }'),
+    (BINDING + 'env = { K = "1" }\n[binding.a.grant.g.env]\nK = "2"', 5, "binding.a.grant.g.env.K", "K is in env of the binding too", "keep one", BINDING + '[binding.a.grant.g.env]\nK = "2"'),
+    (BINDING + 'secrets = { K = "env:K" }\n[binding.a.grant.g.env]\nK = "2"', 5, "binding.a.grant.g.env.K", "K is in secrets of the binding too", "keep one", BINDING + '[binding.a.grant.g.env]\nK = "2"'),
+    (BINDING + '[binding.a.grant.g.env]\nK = "1"\n[binding.a.grant.h.env]\nK = "2"', 6, "binding.a.grant.h.env.K", "something else in grant g", "rename", BINDING + '[binding.a.grant.g.env]\nK = "1"\n[binding.a.grant.h.env]\nK = "1"'),
+    (BINDING + '[binding.a.grant.g.env]\nK = "1"\n[binding.a.grant.h.secrets]\nK = "env:K"', 6, "binding.a.grant.h.secrets.K", "something else in grant g", "rename", BINDING + '[binding.a.grant.h.secrets]\nK = "env:K"'),
+    (BINDING + '[binding.a.grant.g.secrets]\nK = "hunter2"', 4, "binding.a.grant.g.secrets.K", "never be the secret itself", None, BINDING + '[binding.a.grant.g.secrets]\nK = "env:K"'),
+    # sizes
+    (BINDING + 'output_max = "64"', 3, "binding.a.output_max", '"64" needs a unit', None, BINDING + 'output_max = "64MiB"'),
+    (BINDING + 'output_max = "64M"', 3, "binding.a.output_max", "is no size", '"64MiB" or "64MB"', BINDING + 'output_max = "64MB"'),
+    (BINDING + "output_max = 64", 3, "binding.a.output_max", 'with its unit, e.g. "64MiB", or 0 (unbounded), not 64', None, BINDING + "output_max = 0"),
+    (BINDING + "output_max = false", 3, "binding.a.output_max", "with its unit", None, BINDING + "output_max = 0"),
+    (BINDING + "output_max = 0.0", 3, "binding.a.output_max", "with its unit", None, BINDING + "output_max = 0"),
+    (BINDING + "output_max = -1", 3, "binding.a.output_max", "not -1", None, BINDING + "output_max = 0"),
+    ('[settings]\noutput_max = "1B"', 2, "settings.output_max", "from 4KiB to 1TiB", None, '[settings]\noutput_max = "4KiB"'),
+    ('[settings]\noutput = "1MB"', 2, "settings.output", "unknown key", '"output_max"', '[settings]\noutput_max = "1MB"'),
     # kinds of tables
     ("settings = 3", 1, "settings", "must be a table, not 3", None, "[settings]"),
     ('[[binding]]\ncommand = ["x"]', 1, "binding", "must be a table, not a list", "[binding.NAME]", BINDING),
@@ -118,5 +164,6 @@ def test_a_mistake_gets_one_line_and_the_file_without_it_loads(
     assert len(str(error)) < 200
     assert "\n" not in str(error)
     assert message in str(error)
+    assert "hunter2" not in f"{error} {error.hint}", "what may be a secret is never shown"
     assert hint is None or hint in str(error.hint)
     read(control)

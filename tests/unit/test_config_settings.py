@@ -13,12 +13,15 @@ from shared.model.settings import (
     DEFAULT,
     Binding,
     Config,
+    Grant,
     RetryPolicy,
+    SandboxConfig,
     ScopeConfig,
     Settings,
     is_binding_name,
     is_scope_name,
     pool_of,
+    registration_of,
     scope_chain,
 )
 
@@ -30,21 +33,35 @@ retries = st.builds(
     delays_us=st.lists(st.integers(S, 10 * S), min_size=1, max_size=3).map(tuple),
     on=st.sampled_from([("failure",), ("timeout",), ("failure", "timeout")]),
 )
+pairs = st.dictionaries(texts, texts, max_size=2).map(lambda found: tuple(sorted(found.items())))
+paths = st.lists(texts, max_size=2).map(tuple)
 bindings = st.builds(
     Binding,
     name=st.sampled_from(["a", "b"]),
     command=st.lists(texts, min_size=1, max_size=3).map(tuple),
-    env=st.dictionaries(texts, texts, max_size=2).map(lambda env: tuple(sorted(env.items()))),
+    env=pairs,
+    secrets=pairs,
     cwd=st.none() | texts,
     timeout_us=st.none() | st.integers(S, 10 * S),
     retry=st.none() | retries,
     replay=st.sampled_from(["never", "safe"]),
+    sandbox=st.none()
+    | st.builds(SandboxConfig, read_only=paths, writable=paths, network=st.booleans(), private_tmp=st.booleans()),
+    output_max_bytes=st.none() | st.integers(0, 9),
+    grants=st.lists(
+        st.builds(Grant, name=st.sampled_from(["g", "h"]), env=pairs, secrets=pairs, writable=paths), max_size=2
+    ).map(tuple),
 )
 configs = st.builds(
     Config,
     settings=st.builds(Settings, concurrency=st.integers(0, 9), lease_us=st.integers(S, 9 * S)),
     scopes=st.lists(
-        st.builds(ScopeConfig, name=st.sampled_from(["a", "a/b"]), concurrency=st.none() | st.integers(0, 9)),
+        st.builds(
+            ScopeConfig,
+            name=st.sampled_from(["a", "a/b"]),
+            concurrency=st.none() | st.integers(0, 9),
+            binding=st.none() | st.sampled_from(["a", "b"]),
+        ),
         max_size=2,
     ).map(tuple),
     bindings=st.lists(bindings, max_size=2).map(tuple),
@@ -137,6 +154,39 @@ def test_a_binding_is_found_by_its_name() -> None:
     assert config.binding("a") is binding
     assert config.binding("b") is None
     assert binding.pool == "jobs"
+
+
+@pytest.mark.req("E02")
+def test_the_nearest_scope_that_names_a_binding_counts() -> None:
+    scopes = (ScopeConfig("ops", binding="a"), ScopeConfig("ops/b"), ScopeConfig("ops/b/c", binding="c"))
+    config = Config(scopes=scopes)
+
+    chain = ("", "ops", "ops/b", "ops/b/x", "ops/b/c", "ops/b/c/d", "opsy")
+    assert [config.scope_binding(scope) for scope in chain] == [None, "a", "a", "a", "c", "c", None]
+
+
+@pytest.mark.req("E09")
+def test_an_executor_is_registered_with_its_version() -> None:
+    assert registration_of("shell") == "shell@1"
+    with pytest.raises(UnsupportedError):
+        registration_of("agent")
+
+
+def test_a_grant_is_found_by_its_name() -> None:
+    grant = Grant("g")
+    binding = Binding("a", ("true",), grants=(grant,))
+
+    assert binding.grant("g") is grant
+    assert binding.grant("h") is None
+
+
+def test_a_configuration_stored_before_a_key_existed_is_read_with_its_default() -> None:
+    raw = json.loads(Config(scopes=(ScopeConfig("a"),), bindings=(Binding("a", ("true",)),)).to_json())
+    del raw["settings"]["output_max_bytes"], raw["scopes"][0]["binding"]
+    for key in ("secrets", "sandbox", "grants", "output_max_bytes"):
+        del raw["bindings"][0][key]
+
+    assert Config.from_json(json.dumps(raw)).binding("a") == Binding("a", ("true",))
 
 
 @pytest.mark.parametrize("name", ["ops", "ops/backup", "Ops2/a.b/c_d-e", "0", "/".join(["a"] * 16)])
