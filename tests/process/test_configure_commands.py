@@ -228,7 +228,13 @@ def test_a_faulty_file_is_one_line_and_the_old_configuration_stays(shell: Shell)
 
     err = shell.refused(2, "apply")
 
-    assert err == f'tenure: {shell.file}:2: settings.lease "30" needs a unit, e.g. "30s"\n'
+    fault = f'tenure: {shell.file}:2: settings.lease "30" needs a unit, e.g. "30s"; generation 1 stays active\n'
+    assert err == fault
+    assert shell.generation() == 1
+
+    shell.file.rename(shell.folder / "other.toml")
+    assert "other.toml:2: " in shell.refused(2, "apply", "other.toml")
+    assert "cannot be read: No such file or directory; generation 1 stays active" in shell.refused(2, "apply")
     assert shell.generation() == 1
 
 

@@ -83,6 +83,10 @@ PLANS: dict[str, tuple[str, set[str]]] = {
     ),
     "open stop orders": (reads.STOP_ORDERS.format(which=""), {"SCAN stop_order USING INDEX stop_order_queue"}),
     "attempts for a person": (reads.NEEDS_PERSON, {"SCAN attempt USING INDEX attempt_needs_person"}),
+    "events of one attempt": (
+        reads.ATTEMPT_EVENTS,
+        {"SEARCH event USING INDEX event_attempt (attempt_id=?)"},
+    ),
     "the fence": (
         writing.HELD_ATTEMPT,
         {

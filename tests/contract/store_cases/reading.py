@@ -156,7 +156,9 @@ def what_is_no_text_is_stored_and_given_back(world: World) -> None:
     """An argument need not be UTF-8: Python carries such bytes as lone surrogates."""
     odd = "\udcff\x00é"
     work_id = world.store.write(lambda tx: tx.submit(new_work(), "jobs"))
-    strange = replace(new_work(input_=bytes(range(256))), command=("echo", odd), env=(("K", odd),), grants=("deploy", "net"))
+    strange = replace(
+        new_work(input_=bytes(range(256))), command=("echo", odd), env=(("K", odd),), grants=("deploy", "net")
+    )
     other = world.store.write(lambda tx: tx.submit(strange, "jobs"))
 
     work = world.work(other)
@@ -189,6 +191,22 @@ def the_changefeed_is_read_behind_a_cursor_without_gaps(world: World) -> None:
         "running",
         "succeeded",
     )
+
+
+@case(pytest.mark.req("V02"))
+def events_of_one_attempt_are_the_last_ones_in_order(world: World) -> None:
+    worker = world.worker()
+    keys = [world.running(worker) for _ in range(2)]
+    for key in reversed(keys):
+        world.store.write(lambda tx, key=key: tx.finish(key, FAILED, EXHAUSTED))
+
+    every = world.store.read(lambda tx: tx.events(after=0, limit=1_000))
+    own = [event for event in every if event.attempt_id == keys[0].attempt_id]
+
+    assert len(own) > 4
+    assert world.store.read(lambda tx: tx.attempt_events(keys[0].attempt_id, limit=1_000)) == own
+    assert world.store.read(lambda tx: tx.attempt_events(keys[0].attempt_id, limit=2)) == own[-2:]
+    assert world.store.read(lambda tx: tx.attempt_events(AttemptId("w9.9"), limit=2)) == []
 
 
 @case(pytest.mark.req("V01"))
