@@ -69,6 +69,7 @@ IDLE_WAITING = """SELECT count(*) FROM
   (SELECT 1 FROM work WHERE ended_at_us IS NULL AND state IN ('ready', 'backoff') LIMIT ?)"""
 IDLE_NEEDS_PERSON = """SELECT id FROM (SELECT id, started_at_us AS at FROM attempt WHERE state = 'recovery_required')
   UNION ALL SELECT id FROM work WHERE ended_at_us IS NULL AND state = 'held'"""
+ATTEMPT_EVENTS = "SELECT * FROM event WHERE attempt_id = ? ORDER BY seq DESC LIMIT ?"
 NEEDS_PERSON = "SELECT * FROM attempt WHERE state = 'recovery_required' ORDER BY started_at_us, id LIMIT ?"
 
 
@@ -253,6 +254,10 @@ class Reads:
         """See `ReadTx.events`."""
         found = self._db.rows("SELECT * FROM event WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
         return [rows.event_of_row(row) for row in found]
+
+    def attempt_events(self, attempt_id: AttemptId, *, limit: int) -> list[Event]:
+        """See `ReadTx.attempt_events`."""
+        return [rows.event_of_row(row) for row in reversed(self._db.rows(ATTEMPT_EVENTS, (attempt_id, limit)))]
 
     def needs_person(self, *, limit: int) -> list[Attempt]:
         """See `ReadTx.needs_person`."""

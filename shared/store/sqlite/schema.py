@@ -119,6 +119,7 @@ INDEXES = (
     "CREATE INDEX stop_order_attempt ON stop_order (attempt_id)",
     "CREATE UNIQUE INDEX stop_order_open ON stop_order (attempt_id) WHERE closed_at_us IS NULL",
     "CREATE INDEX stop_order_queue ON stop_order (id) WHERE closed_at_us IS NULL",
+    "CREATE INDEX event_attempt ON event (attempt_id) WHERE attempt_id IS NOT NULL",
 )
 
 
