@@ -18,153 +18,47 @@ Rule: design §4; requirements E03, E07, R07, R09, L01, V05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, Ending, Lease, LeaseKey, Segment, Snapshot
-from shared.model.evidence import Pin, ProcessIdentity
+from shared.model.evidence import Pin
 from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
 from shared.model.stop import StopResult
-from shared.model.work import Input, NewWork, Reason, Work, WorkChange, WorkState
+from shared.model.work import Input, NewWork, Work, WorkChange, WorkState
 from shared.policy.capacity import Usage, Wait
+from shared.store.values import (
+    Assignment,
+    CancelOutcome,
+    Claimed,
+    ClaimRefused,
+    ClaimRequest,
+    ConfigGeneration,
+    Event,
+    IdleState,
+    Recoverable,
+    Registration,
+)
+
+__all__ = [
+    "ConfigGeneration",
+    "Registration",
+    "Assignment",
+    "ClaimRequest",
+    "Claimed",
+    "ClaimRefused",
+    "Recoverable",
+    "CancelOutcome",
+    "IdleState",
+    "Event",
+    "ReadTx",
+    "Store",
+    "Tx",
+]
 
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigGeneration:
-    """One activated configuration: its number, its canonical JSON body, the digest of that, and the file it came from."""
-
-    number: int
-    body: str
-    digest: str
-    source_path: str
-    activated_at_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What a worker registers with, after its lock is held."""
-
-    id: Incarnation
-    name: str
-    identity: ProcessIdentity
-    machine_id: str | None
-    lock_device: int
-    lock_inode: int
-    slots: int
-    executors: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """A live claim that its owner has not accepted yet, with everything the owner needs to act on it.
-
-    Attributes:
-        recovery: It takes over an earlier lease; False for a first claim.
-        inputs: Bodies of the consumed inputs, in order.
-        expires_mono_us: When its lease lapses unless it is renewed.
-    """
-
-    key: LeaseKey
-    attempt: Attempt
-    snapshot: Snapshot
-    recovery: bool
-    inputs: tuple[Input, ...]
-    expires_mono_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimRequest:
-    """What a claim was decided on. `revision` and `inputs` are rechecked inside the claim's transaction.
-
-    Attributes:
-        snapshot: What the attempt pins; `snapshot.inputs` are the pending inputs it consumes.
-        refusal: Called with the usage read inside the transaction; returns why it must not start, or None. Pure.
-    """
-
-    work_id: WorkId
-    revision: int
-    worker: Incarnation
-    snapshot: Snapshot
-    lease_us: int
-    refusal: Callable[[Usage], tuple[Reason, str | None] | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A claim that was made."""
-
-    attempt_id: AttemptId
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimRefused:
-    """A claim that was not made: the Work changed, its input changed, its worker went, or a limit is reached.
-
-    Attributes:
-        changed: `work`, `input`, `config` (another generation is active) or `worker`; None when a limit refused it
-            (`reason`, `limit`).
-    """
-
-    changed: str | None
-    reason: Reason | None
-    limit: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Recoverable:
-    """An unfinished attempt without a live lease, which recovery may claim.
-
-    Attributes:
-        pin: Recovery goes only to a worker on the pin's host, boot and pid namespace.
-        revoked: The lease was revoked (release, proven death, other boot, not accepted), not merely lapsed.
-        last_owner: Whoever held it last; a claim that was not accepted in time prefers another worker.
-    """
-
-    attempt: Attempt
-    snapshot: Snapshot
-    revoked: str | None
-    last_owner: Incarnation
-
-
-@dataclass(frozen=True, slots=True)
-class CancelOutcome:
-    """What a cancel found. `attempt_id`: the live attempt it ended, with a stop order; None when none was live."""
-
-    state_before: WorkState
-    attempt_id: AttemptId | None
-
-
-@dataclass(frozen=True, slots=True)
-class IdleState:
-    """What keeps a home from being idle.
-
-    Attributes:
-        live: Attempts unfinished, or ended without proof of stop and still being worked on.
-        waiting: Works ready or in backoff.
-        needs_person: Names of attempts in `recovery_required`, and of held Works.
-    """
-
-    live: int
-    waiting: int
-    needs_person: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One entry of the changefeed; `seq` grows without gaps among what is kept. `data` is a flat JSON object."""
-
-    seq: int
-    at_us: int
-    kind: str
-    work_id: WorkId | None
-    attempt_id: AttemptId | None
-    epoch: int | None
-    data: Mapping[str, object]
 
 
 class ReadTx(Protocol):
@@ -237,6 +131,9 @@ class ReadTx(Protocol):
     def idle_state(self) -> IdleState: ...
     def last_pass(self) -> PassRecord | None: ...
     def events(self, *, after: int, limit: int) -> list[Event]: ...
+    def attempt_events(self, attempt_id: AttemptId, *, limit: int) -> list[Event]:
+        """The last events of one attempt, in order; cost independent of history. Rule: S02."""
+
     def needs_person(self, *, limit: int) -> list[Attempt]:
         """Attempts in `recovery_required`, oldest first."""
 
