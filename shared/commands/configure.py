@@ -100,11 +100,10 @@ def _make(path: Path) -> None:
 
 
 def _apply(file: Path | None, named: str | None) -> None:
-    given = None if file is None else load(file)
     with opened(named) as home:
         before = home.store.read(lambda tx: tx.config())
         source = _source(file, before, home.place)
-        config = load(source) if given is None else given
+        config = _load_over(source, before)
         body, digest = config.to_json(), config.digest
         generation = home.store.write(lambda tx: tx.activate_config(body, digest, str(source)))
     if before is not None and generation == before.number:
@@ -135,6 +134,20 @@ def _check(file: Path | None, named: str | None) -> None:
     else:
         print(f"{source}: valid; nothing was changed. To activate: {_changes(before, config)}")
     _say_retries(config)
+
+
+def _load_over(source: Path, active: ConfigGeneration | None) -> Config:
+    """The configuration of a file; a fault in it says what stays active.
+
+    Raises:
+        ConfigError: it cannot be read or is wrong.
+    """
+    try:
+        return load(source)
+    except ConfigError as error:
+        if active is not None:
+            error.message += f"; generation {active.number} stays active"
+        raise
 
 
 def _source(file: Path | None, active: ConfigGeneration | None, home: Home) -> Path:
@@ -188,7 +201,10 @@ def _changes(before: ConfigGeneration | None, config: Config) -> str:
 
 def _parts(config: Config) -> dict[str, Any]:
     """The pieces a person would name, with their values."""
-    settings = {f"settings.{name.removesuffix('_us')}": value for name, value in asdict(config.settings).items()}
+    settings = {
+        f"settings.{name.removesuffix('_us').removesuffix('_bytes')}": value
+        for name, value in asdict(config.settings).items()
+    }
     scopes = {f"scope {scope.name}": scope for scope in config.scopes}
     return settings | scopes | {f"binding {binding.name}": binding for binding in config.bindings}
 

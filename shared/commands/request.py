@@ -17,9 +17,9 @@ from pathlib import Path
 from shared.commands.arguments import Parser, likely, whole_number
 from shared.errors import UsageError
 from shared.ids import WorkId
-from shared.model.settings import DEFAULT, Config, is_scope_name, pool_of
+from shared.model.settings import DEFAULT, Config, is_binding_name, is_scope_name
 from shared.model.work import NewWork
-from shared.policy.capacity import POOL_JOBS
+from shared.policy.binding import Unresolved, binding_of
 from shared.store.contract import Tx
 
 SCOPE_DEFAULT = "default"
@@ -38,7 +38,7 @@ _OWN_PREFIX = "TENURE_"
 
 def add_request_options(parser: Parser) -> None:
     """The options of a new Work."""
-    parser.add_argument("--scope", default=SCOPE_DEFAULT, metavar="S", help=f"where it belongs ({SCOPE_DEFAULT})")
+    parser.add_argument("--scope", metavar="S", help=f"where it belongs ({SCOPE_DEFAULT}); it may name a binding")
     parser.add_argument(
         "--env",
         action="append",
@@ -51,6 +51,13 @@ def add_request_options(parser: Parser) -> None:
         metavar="TEXT|@FILE|-",
         help="standard input of the job: this text, a file, or what comes in here; at most 1 MiB, kept in the store",
     )
+    parser.add_argument(
+        "--grant",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="take what its binding grants under this name; may be repeated",
+    )
     parser.add_argument("--priority", default="0", metavar="N", help="higher starts first (0)")
 
 
@@ -62,14 +69,18 @@ def new_work(
     Raises:
         UsageError: something in it cannot be.
     """
-    if not is_scope_name(given.scope):
+    scope = SCOPE_DEFAULT if given.scope is None else given.scope
+    if not is_scope_name(scope):
         hint = "parts of letters, digits, `.`, `_`, `-`, joined by `/`: ops/backup"
-        raise UsageError(f"--scope: {given.scope!r} is no name of a scope", hint=hint)
+        raise UsageError(f"--scope: {scope!r} is no name of a scope", hint=hint)
+    for name in given.grant:
+        if not is_binding_name(name):
+            raise UsageError(f"--grant: {name!r} is no name of a grant", hint="one name; repeat the option for more")
     env = dict(environment_entry(text) for text in given.env)
     priority = whole_number(given.priority, "--priority", least=-PRIORITY_MAX, most=PRIORITY_MAX)
     words = None if command is None else checked_command(command, env)
     return NewWork(
-        scope=given.scope,
+        scope=scope,
         binding=binding,
         command=words,
         env=tuple(sorted(env.items())),
@@ -77,29 +88,28 @@ def new_work(
         input=None if given.input is None else input_bytes(given.input),
         submitted_by=f"uid {os.getuid()} via {via}",
         priority=priority,
+        grants=tuple(sorted(set(given.grant))),
     )
 
 
 def hand_in(tx: Tx, work: NewWork) -> WorkId:
-    """Submit a Work, once its binding is known to exist in the active configuration.
+    """Submit a Work, once it could start under the active configuration.
 
     Raises:
-        UsageError: it does not.
+        UsageError: it names a binding or grant that is not there, or nothing at all is to be run.
     """
-    if work.binding is None:
-        return tx.submit(work, POOL_JOBS)
     active = tx.config()
     config = DEFAULT if active is None else Config.from_json(active.body)
-    binding = config.binding(work.binding)
-    if binding is None:
-        names = [known.name for known in config.bindings]
-        hint = (
-            f"there are: {', '.join(names)}"
-            if names
-            else "tenure.toml has none; `tenure apply` activates a changed one"
-        )
-        raise UsageError(f"no binding {work.binding!r}{likely(work.binding, names)}", hint=hint)
-    return tx.submit(work, pool_of(binding.executor))
+    binding = binding_of(work, config)
+    if isinstance(binding, Unresolved):
+        raise UsageError(binding.message + likely(binding.word or "", binding.known), hint=_hint(binding))
+    return tx.submit(work, binding.pool)
+
+
+def _hint(unresolved: Unresolved) -> str | None:
+    if unresolved.known:
+        return f"there are: {', '.join(unresolved.known)}"
+    return None if unresolved.word is None else "tenure.toml has none; `tenure apply` activates a changed one"
 
 
 def environment_entry(text: str) -> tuple[str, str]:

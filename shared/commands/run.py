@@ -70,7 +70,7 @@ def parse(argv: list[str]) -> NewWork:
         raise UsageError("the command goes behind --", hint=f"tenure run -- {shlex.join(own[own.index(stray[0]) :])}")
     if extra:
         parser.refuse(extra)
-    if command is None and given.binding is None:
+    if command is None and given.binding is None and given.scope is None:
         raise UsageError("the command is missing", hint="put it behind --: tenure run -- echo hello")
     return new_work(given, command, binding=given.binding, cwd=str(working_folder()), via="run")
 

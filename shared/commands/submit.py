@@ -45,14 +45,17 @@ def parse(argv: list[str]) -> NewWork:
     """
     own, command = split_command(argv)
     parser = Parser("tenure submit", "Hand in work and print its id, alone on its line.", _EPILOG)
-    parser.usage = "tenure submit [options] B [-- CMD [ARG …]]\n       tenure submit [options] -- CMD [ARG …]"
+    parser.usage = (
+        "tenure submit [options] B [-- CMD [ARG …]]\n       tenure submit [options] -- CMD [ARG …]"
+        "\n       tenure submit [options] --scope S      (the binding that the scope names)"
+    )
     parser.add_argument("binding", nargs="?", metavar="B", help="a binding of tenure.toml; a command replaces its own")
     add_request_options(parser)
     for later in ("--key", "--correlate"):
         parser.add_argument(later, help=argparse.SUPPRESS)
     given = parser.parse(own)
     _refuse_later(given)
-    if command is None and given.binding is None:
+    if command is None and given.binding is None and given.scope is None:
         raise UsageError(
             "what is to be submitted? A binding or a command is missing", hint="tenure submit -- echo hello"
         )
