@@ -13,7 +13,7 @@ from coordinator.leadership import Candidate, Leadership
 from shared import boundary
 from shared.child import ChildOptions, listen
 from shared.clock import SystemClock
-from shared.errors import StoreBusyError
+from shared.errors import IndeterminateError, StoreBusyError
 from shared.home import Home, check_home, find_home
 from shared.ids import Incarnation
 from shared.logs import set_up_terminal
@@ -62,7 +62,7 @@ def main(options: ChildOptions) -> None:
         while not options.stop.asked:
             try:
                 due = coordinator.step()
-            except StoreBusyError as error:
+            except (StoreBusyError, IndeterminateError) as error:  # looked at anew by the next step
                 log.warning("store.busy", extra={"why": str(error)})
                 due = clock.now().mono_us + BUSY_PAUSE_US
             clock.wait(due, bell)

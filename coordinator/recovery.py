@@ -98,7 +98,8 @@ class Recovery:
 
     def _claim(self, tx: Tx, item: Recoverable, responsive: Sequence[Worker], load: dict[Incarnation, int]) -> bool:
         avoid = item.last_owner if item.revoked == NOT_ACCEPTED else None
-        worker = choose_recoverer(responsive, item.attempt.pin, load, avoid=avoid)
+        registration = item.snapshot.registration
+        worker = choose_recoverer(responsive, item.attempt.pin, load, registration=registration, avoid=avoid)
         if worker is None:
             return False
         epoch = tx.claim_recovery(

@@ -221,7 +221,7 @@ class Starts:
 
 
 def _ready(tx: ReadTx, work: Work, snapshot: Snapshot | None) -> ReadyWork:
-    executor = "" if snapshot is None else snapshot.executor
+    executor = "" if snapshot is None else snapshot.registration
     pool = work.pool if snapshot is None else snapshot.pool
     unexcluded = work.attempts_used > 0 and tx.unexcluded(work.id) is not None
     return ReadyWork(work.id, work.revision, work.scope, pool, executor, unexcluded, snapshot is not None)

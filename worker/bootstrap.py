@@ -13,7 +13,7 @@ from pathlib import Path
 from shared import boundary
 from shared.child import ChildOptions, listen
 from shared.clock import Clock, SystemClock
-from shared.errors import StoreBusyError, UsageError
+from shared.errors import IndeterminateError, StoreBusyError, UsageError
 from shared.home import Home, check_home, find_home
 from shared.ids import AttemptId, Incarnation, is_worker_name
 from shared.logs import set_up_terminal
@@ -148,7 +148,7 @@ def _run(worker: Worker, clock: Clock, bell: Bell, options: ChildOptions) -> Non
                 break
         try:
             due_us = min(due_us, worker.step())
-        except StoreBusyError as error:
+        except (StoreBusyError, IndeterminateError) as error:  # looked at anew by the next step
             log.warning("store.busy", extra={"why": str(error)})
             due_us = min(due_us, now_us + BUSY_PAUSE_US)
         clock.wait(due_us, bell)

@@ -28,7 +28,7 @@ class Launches:
     def start(self, holding: Holding) -> None:
         """Launch on the pool, up to READY."""
         holding.phase = Phase.LAUNCHING
-        executor = self._ports.executors[holding.assignment.snapshot.executor]
+        executor = self._ports.executors[holding.assignment.snapshot.registration]
         spec = executor.prepare(holding.assignment)
         self._ports.launches.submit(("launch", holding.key), lambda: self._ports.launcher.launch(spec))
 

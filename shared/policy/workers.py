@@ -37,12 +37,18 @@ def eligible(
 
 
 def choose_recoverer(
-    responsive: Sequence[Worker], pin: Pin | None, load: dict[Incarnation, int], *, avoid: Incarnation | None
+    responsive: Sequence[Worker],
+    pin: Pin | None,
+    load: dict[Incarnation, int],
+    *,
+    registration: str,
+    avoid: Incarnation | None,
 ) -> Incarnation | None:
     """The worker that takes an attempt over; None: nobody can, it waits for one to register.
 
-    Slots are ignored. With a pin, only a worker that sees the pinned processes (same boot and pid namespace) may. Least loaded
-    first, `avoid` (it did not accept in time) last.
+    Slots are ignored. Only a worker that offers the pinned executor registration may (never a replacement, E09), and with a pin
+    only one that sees the pinned processes (same boot and pid namespace). Least loaded first, `avoid` (it did not accept in
+    time) last.
 
     Args:
         load: Attempts per worker; the chosen one's is raised by one.
@@ -50,7 +56,8 @@ def choose_recoverer(
     fit = [
         worker.id
         for worker in responsive
-        if pin is None or (pin.shim.boot_id != worker.identity.boot_id or pin.shim.pid_ns == worker.identity.pid_ns)
+        if registration in worker.executors
+        and (pin is None or pin.shim.boot_id != worker.identity.boot_id or pin.shim.pid_ns == worker.identity.pid_ns)
     ]
     chosen = min(fit, key=lambda worker: (worker == avoid, load.get(worker, 0), worker), default=None)
     if chosen is not None:

@@ -310,7 +310,7 @@ def test_dead_are_not_shown_though_their_rows_are_live(home: CommandHome, ask: A
     worker = home.store.write(lambda tx: tx.next_incarnation("worker-1"))
     with IncarnationLock.take(home.home / "run" / f"{worker}.lock") as lock:
         who = identity(os.getpid(), home.clock.now().boot_id)
-        registration = Registration(worker, "worker-1", who, None, lock.device, lock.inode, 4, ("shell",))
+        registration = Registration(worker, "worker-1", who, None, lock.device, lock.inode, 4, ("shell@1",))
         home.store.write(lambda tx: tx.register_worker(registration))
         assert [each["id"] for each in ask("status", "--json").json["workers"]] == [worker]
 

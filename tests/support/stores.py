@@ -161,7 +161,7 @@ class World:
         """Register a worker."""
         owner = self.store.write(lambda tx: tx.next_incarnation(name))
         who = identity(pid, self.clock.now().boot_id)
-        registration = Registration(owner, name, who, "machine", 1, next(self._inode), slots, ("shell",))
+        registration = Registration(owner, name, who, "machine", 1, next(self._inode), slots, ("shell@1",))
         self.store.write(lambda tx: tx.register_worker(registration))
         return owner
 

@@ -24,7 +24,7 @@ SOUND = Worker(
     lock_device=1,
     lock_inode=2,
     slots=4,
-    executors=("shell",),
+    executors=("shell@1",),
     state=WorkerState.LIVE,
     beat_mono_us=NOW.mono_us,
     in_use=1,
@@ -80,7 +80,7 @@ def test_the_least_loaded_worker_recovers_then_the_first_by_name(pin: Pin | None
     workers = [named("worker-3.1"), named("worker-1.1"), named("worker-2.1")]
     load = {Incarnation("worker-1.1"): 2, Incarnation("worker-2.1"): 1, Incarnation("worker-3.1"): 1}
 
-    chosen = [choose_recoverer(workers, pin, load, avoid=None) for _ in range(4)]
+    chosen = [choose_recoverer(workers, pin, load, registration="shell@1", avoid=None) for _ in range(4)]
 
     assert chosen == ["worker-2.1", "worker-3.1", "worker-1.1", "worker-2.1"]
     assert load == {"worker-1.1": 3, "worker-2.1": 3, "worker-3.1": 2}
@@ -89,35 +89,35 @@ def test_the_least_loaded_worker_recovers_then_the_first_by_name(pin: Pin | None
 def test_recovery_ignores_slots() -> None:
     full = replace(named("worker-1.1", in_use=64), slots=1)
 
-    assert choose_recoverer([full], PIN, {full.id: 64}, avoid=None) == full.id
+    assert choose_recoverer([full], PIN, {full.id: 64}, registration="shell@1", avoid=None) == full.id
 
 
 def test_a_worker_that_did_not_accept_in_time_comes_last_but_is_better_than_nobody() -> None:
     late, other = named("worker-1.1"), named("worker-2.1")
     load = {late.id: 0, other.id: 50}
-    assert choose_recoverer([late, other], PIN, dict(load), avoid=None) == late.id, "control"
+    assert choose_recoverer([late, other], PIN, dict(load), registration="shell@1", avoid=None) == late.id, "control"
 
-    assert choose_recoverer([late, other], PIN, dict(load), avoid=late.id) == other.id
-    assert choose_recoverer([late], PIN, dict(load), avoid=late.id) == late.id
+    assert choose_recoverer([late, other], PIN, dict(load), registration="shell@1", avoid=late.id) == other.id
+    assert choose_recoverer([late], PIN, dict(load), registration="shell@1", avoid=late.id) == late.id
 
 
 @pytest.mark.req("R04")
 def test_a_pinned_attempt_goes_only_to_a_worker_that_sees_its_processes() -> None:
     blind = named("worker-1.1", pid_ns=5)
-    assert choose_recoverer([blind], None, {}, avoid=None) == blind.id, "control: without a pin"
-    assert choose_recoverer([named("worker-1.1")], PIN, {}, avoid=None) == "worker-1.1", "control: its namespace"
+    assert choose_recoverer([blind], None, {}, registration="shell@1", avoid=None) == blind.id, "control: without a pin"
+    assert choose_recoverer([named("worker-1.1")], PIN, {}, registration="shell@1", avoid=None) == "worker-1.1", "control: its namespace"
 
-    assert choose_recoverer([blind], PIN, {}, avoid=None) is None
+    assert choose_recoverer([blind], PIN, {}, registration="shell@1", avoid=None) is None
 
 
 def test_after_a_reboot_any_worker_may_read_what_is_left() -> None:
     old = replace(PIN, shim=replace(SHIM, boot_id="boot-0"))
 
-    assert choose_recoverer([named("worker-1.1", pid_ns=5)], old, {}, avoid=None) == "worker-1.1"
+    assert choose_recoverer([named("worker-1.1", pid_ns=5)], old, {}, registration="shell@1", avoid=None) == "worker-1.1"
 
 
 def test_nobody_recovers_when_nobody_is_there() -> None:
     load: dict[Incarnation, int] = {}
 
-    assert choose_recoverer([], PIN, load, avoid=None) is None
+    assert choose_recoverer([], PIN, load, registration="shell@1", avoid=None) is None
     assert load == {}

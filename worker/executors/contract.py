@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from shared.errors import UnsupportedError
-from shared.model.settings import pool_of
+from shared.model.settings import pool_of, registration_of
 from shared.process.launcher import LaunchSpec
 from shared.store.contract import Assignment
 
@@ -27,15 +27,16 @@ class Executor(Protocol):
 
 
 def registry(executors: Iterable[Executor]) -> Mapping[str, Executor]:
-    """Executors by name.
+    """Executors by registration (name and version): an attempt is recovered by exactly the one it pinned. Rule: E08, E09.
 
     Raises:
         UnsupportedError: a name is registered twice, or no pool is known for it.
     """
     known: dict[str, Executor] = {}
     for executor in executors:
-        if executor.name in known:
+        registration = registration_of(executor.name)
+        if registration in known:
             raise UnsupportedError(f'executor "{executor.name}" is registered twice')
         pool_of(executor.name)
-        known[executor.name] = executor
+        known[registration] = executor
     return known

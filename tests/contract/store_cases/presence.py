@@ -34,7 +34,7 @@ def a_worker_is_listed_as_it_registered(world: World) -> None:
         "worker-2",
         42,
         3,
-        ("shell",),
+        ("shell@1",),
     )
     assert (second.state, second.in_use, second.overdue) == (WorkerState.LIVE, 1, False)
     assert second.beat_mono_us == world.clock.now().mono_us
