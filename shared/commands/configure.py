@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -23,6 +24,8 @@ from shared.home import Home, create_home, home_to_create, remove_empty_home
 from shared.model.settings import Config
 from shared.store.contract import ConfigGeneration
 from shared.store.sqlite import store as sqlite
+
+LISTED_MAX = 20
 
 # Typer carries a click of its own from some version on and the public one before; this is the parent class in either.
 _BAD_USAGE = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
@@ -181,8 +184,8 @@ def _write_new(target: Path, text: str) -> None:
 
 
 def _summary(config: Config) -> str:
-    names = ", ".join(binding.name for binding in config.bindings)
-    bindings = f"bindings {names}" if names else "no bindings"
+    names = [binding.name for binding in config.bindings]
+    bindings = f"bindings {_listed(names)}" if names else "no bindings"
     return f"{bindings}; {len(config.scopes)} scope{'' if len(config.scopes) == 1 else 's'}"
 
 
@@ -195,7 +198,7 @@ def _changes(before: ConfigGeneration | None, config: Config) -> str:
     gone = [name for name in old if name not in new]
     changed = [name for name in new if name in old and old[name] != new[name]]
     listed = {"new": added, "changed": changed, "gone": gone}
-    words = [f"{what}: {', '.join(names)}" for what, names in listed.items() if names]
+    words = [f"{what}: {_listed(names)}" for what, names in listed.items() if names]
     return "; ".join(words) or "the same content, from another file"
 
 
@@ -210,9 +213,15 @@ def _parts(config: Config) -> dict[str, Any]:
 
 
 def _say_retries(config: Config) -> None:
-    names = ", ".join(binding.name for binding in config.bindings if binding.retry is not None)
+    names = [binding.name for binding in config.bindings if binding.retry is not None]
     if names:
-        print(f"note: retry is stored but not acted on yet; one attempt settles a work of {names}")
+        print(f"note: retry is stored but not acted on yet; one attempt settles a work of {_listed(names)}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names, or the first of very many and how many more there are."""
+    more = len(names) - LISTED_MAX
+    return ", ".join(names[:LISTED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _application() -> typer.Typer:

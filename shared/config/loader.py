@@ -32,6 +32,7 @@ _AT_END = " (at end of document)"
 _DUPLICATES = ("Cannot overwrite", "Cannot declare", "Cannot mutate", "Cannot redefine", "Duplicate inline")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _BARE_DURATION = re.compile(r"=\s*([0-9]+(?:ms|s|m|h|d))\s*(?:#.*)?$")
+_LEADING_ZERO = re.compile(r"=\s*[+-]?0[0-9]+\s*(?:#.*)?$")
 _BARE_WORD = re.compile(r"=\s*([A-Za-z_./][^\s#\"'=]*)\s*(?:#.*)?$")
 _PLACES = {"settings": "[settings]", "binding": "[binding.NAME]", "sandbox": "[binding.NAME.sandbox]"}
 _EXAMPLES = {"command": 'command = ["./backup.sh", "--full"]'}
@@ -39,7 +40,6 @@ _EXAMPLES = {"command": 'command = ["./backup.sh", "--full"]'}
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    path: KeyPath
     message: str
     hint: str | None = None
     unsupported: bool = False
@@ -68,17 +68,17 @@ def parse(text: str, *, source: str, folder: Path) -> Config:
     """
     text = text.replace("\r\n", "\n")
     raw = _toml(text, source)
-    faults = [_not_yet(name) for name in raw if name in NOT_YET]
+    later: list[KeyPath] = [(name,) for name in raw if name in NOT_YET]
     rest = {name: value for name, value in raw.items() if name not in NOT_YET}
+    details: list[ErrorDetails] = []
     try:
         table = FileTable.model_validate(rest)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        faults += [_fault(detail, rest) for detail in details]
     else:
-        if not faults:
+        if not later:
             return table.value(str(folder))
-    raise _first(faults, locate(text), source)
+    raise _first(later, details, rest, locate(text), source)
 
 
 def _read(path: Path) -> str:
@@ -132,56 +132,76 @@ def _syntax_hint(line: str) -> str | None:
     duration = _BARE_DURATION.search(line)
     if duration is not None:
         return f'a duration stands in quotes: "{duration[1]}"'
+    if _LEADING_ZERO.search(line) is not None:
+        return "a number has no 0 in front"
     word = _BARE_WORD.search(line)
     if word is None:
         return None
     switch = word[1].lower()
     if switch in {"true", "false"}:
         return f"write {switch}, in lower case"
+    if switch in {"yes", "no", "on", "off"}:
+        return f'write true or false, or a text in quotes: "{word[1]}"'
     return f'text stands in quotes: "{word[1][:60]}"'
 
 
-def _first(faults: list[_Fault], positions: Positions, source: str) -> ConfigError:
-    first, *others = sorted(faults, key=lambda found: positions.offset_of(found.path))
-    more = "" if not others else f" (and {len(others)} more fault{'s' if len(others) > 1 else ''} in this file)"
+def _first(
+    later: list[KeyPath],
+    details: list[ErrorDetails],
+    raw: Mapping[str, object],
+    positions: Positions,
+    source: str,
+) -> ConfigError:
+    """The first fault in the file, in words; of the others, which may be very many, only how many there are.
+
+    Args:
+        later: Sections that a later version takes.
+        details: What pydantic found.
+        raw: What it was given.
+    """
+    found: list[tuple[KeyPath, ErrorDetails | None]] = [(path, None) for path in later]
+    found += [(_path(detail), detail) for detail in details]
+    path, detail = min(found, key=lambda one: positions.offset_of(one[0]))
+    first = _not_yet(path) if detail is None else _fault(path, detail, raw)
+    others = len(found) - 1
+    more = "" if not others else f" (and {others} more fault{'s' if others > 1 else ''} in this file)"
     error = ConfigError(
-        first.message + more,
-        source=source,
-        line=positions.line_of(first.path),
-        key=dotted(first.path),
-        hint=first.hint,
+        first.message + more, source=source, line=positions.line_of(path), key=dotted(path), hint=first.hint
     )
     if first.unsupported:
         error.code = "unsupported"
     return error
 
 
-def _not_yet(name: str) -> _Fault:
+def _not_yet(path: KeyPath) -> _Fault:
     hint = "remove that section until a version of tenure takes it"
-    return _Fault((name,), f"{name} is not supported yet", hint, unsupported=True)
+    return _Fault(f"{dotted(path)} is not supported yet", hint, unsupported=True)
 
 
-def _fault(detail: ErrorDetails, raw: Mapping[str, object]) -> _Fault:
-    """One of pydantic's findings in our words; `loc` is the path, with `[key]` behind a name that is refused itself."""
+def _path(detail: ErrorDetails) -> KeyPath:
+    """Where the fault is; `loc` has `[key]` behind a name that is refused itself."""
     path: KeyPath = tuple(part for part in detail["loc"] if part != "[key]")
+    return (*path, *detail["ctx"]["key"]) if detail["type"] == FAULT else path
+
+
+def _fault(path: KeyPath, detail: ErrorDetails, raw: Mapping[str, object]) -> _Fault:
+    """One of pydantic's findings in our words."""
     kind = detail["type"]
     if kind == FAULT:
         context = detail["ctx"]
-        message = f"{dotted(path)} {context['fault']}"
-        if context["key"]:
-            message = f"{dotted(path or context['key'])}: {context['fault']}"
-            path = (*path, *context["key"])
-        return _Fault(path, message, context["hint"], bool(context["unsupported"]))
+        inner = context["key"]  # the message of a fault further in follows the table's name
+        where = dotted(path) if not inner else f"{dotted(path[: -len(inner)] or path)}:"
+        return _Fault(f"{where} {context['fault']}", context["hint"], bool(context["unsupported"]))
     if kind == "extra_forbidden":
         return _unknown_key(path, detail["input"])
     if kind == "missing":
         name = str(path[-1])
-        return _Fault(path, f"{dotted(path[:-1])} has no {name}", _EXAMPLES.get(name))
+        return _Fault(f"{dotted(path[:-1])} has no {name}", _EXAMPLES.get(name))
     wanted = {"list_type": "a list", "dict_type": "a table", "model_type": "a table"}.get(kind)
     if wanted is not None:
         found = "" if "secrets" in path else f", not {kind_of(detail['input'])}"  # it may be a secret itself
-        return _Fault(path, f"{dotted(path)} must be {wanted}{found}", _table_hint(path, raw))
-    return _Fault(path, f"{dotted(path)}: {detail['msg']}")
+        return _Fault(f"{dotted(path)} must be {wanted}{found}", _table_hint(path, raw))
+    return _Fault(f"{dotted(path)}: {detail['msg']}")
 
 
 def _table_hint(path: KeyPath, raw: Mapping[str, object]) -> str | None:
@@ -205,14 +225,14 @@ def _unknown_key(path: KeyPath, value: object) -> _Fault:
     message = f'unknown key "{name}"{where}'
     near = likely(str(name), keys[table])
     if near is not None:
-        return _Fault(path, message, f'did you mean "{near}"?')
+        return _Fault(message, f'did you mean "{near}"?')
     if table == "scope" and isinstance(value, dict):
         nested = "/".join(str(part) for part in path[1:])
-        return _Fault(path, message, f'a scope below another is written [scope."{nested}"]')
+        return _Fault(message, f'a scope below another is written [scope."{nested}"]')
     homes = [where for place, where in _PLACES.items() if name in keys[place]]
     if homes:
-        return _Fault(path, message, f"it belongs in {' or '.join(homes)}")
-    return _Fault(path, message, f"known here: {', '.join(keys[table])}")
+        return _Fault(message, f"it belongs in {' or '.join(homes)}")
+    return _Fault(message, f"known here: {', '.join(keys[table])}")
 
 
 def dotted(path: KeyPath) -> str:

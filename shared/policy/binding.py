@@ -81,8 +81,9 @@ def binding_of(work: Work | NewWork, config: Config) -> Binding | Unresolved:
     known = tuple(grant.name for grant in binding.grants)
     for name in work.grants:
         if name not in known:
-            owner = f"binding {binding.name}" if binding.name else "a command without a binding"
-            return Unresolved(f"{owner} has no grant {name!r}", name, known)
+            if not binding.name:
+                return Unresolved(f"a command without a binding has no grant {name!r}")
+            return Unresolved(f"binding {binding.name} has no grant {name!r}", name, known)
     binding = _granted(binding, (grant for grant in binding.grants if grant.name in work.grants))
     hidden = sorted(dict(work.env).keys() & dict(binding.secrets).keys())
     if hidden:
