@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Literal
 
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.evidence import Pin
@@ -40,6 +41,15 @@ class Invoke(StrEnum):
 
     PENDING = "pending"
     CALLED = "called"
+
+
+PHASES_MAX = 16
+"""Of one segment; what comes after them is only counted. Rule: E15."""
+
+SEGMENTS_KEPT = 50
+"""Of one attempt; older ones are only counted. Rule: E17."""
+
+PhaseOutcome = Literal["ok", "failed", "cancelled"]
 
 
 class FailureClass(StrEnum):
@@ -116,6 +126,20 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """A named part of a launch, e.g. `environment`, `secrets`, `sandbox`. A trail for people: nothing is decided on it.
+
+    Attributes:
+        ended_at_us, outcome: None together: it had not ended when its segment last wrote, or its end was refused.
+    """
+
+    name: str
+    began_at_us: int
+    ended_at_us: int | None
+    outcome: PhaseOutcome | None
+
+
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A stretch in which an attempt held one lease.
 
@@ -125,6 +149,11 @@ class Segment:
         invoke: None when this segment wrote none (a recovery writes none).
         recovered: Began by taking over a lost or released lease.
         relaunched: A recovery proved that nothing had run and launched again.
+        active_us: What it charged to the attempt's budget, measured as the budget is; None while it is open.
+        phases: In the order in which they were first reported; at most `PHASES_MAX`.
+        phases_dropped: Reports of further phases.
+        wake_event: The event that woke the attempt into it; None when none did.
+        sandbox_digest: Of the sandbox its launch was planned with, carried by those that recover it; None without one.
     """
 
     epoch: int
@@ -135,6 +164,11 @@ class Segment:
     relaunched: bool
     began_at_us: int
     ended_at_us: int | None
+    active_us: int | None = None
+    phases: tuple[Phase, ...] = ()
+    phases_dropped: int = 0
+    wake_event: int | None = None
+    sandbox_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +183,9 @@ class Attempt:
         exit_status: 0..255, or negative for a signal; None when unknown or nothing ran.
         error: One line for the operator; never the command's output.
         exclusion_proof: `S0`, `S1`, … once released.
-        budget_us: What was left of the timeout when the open segment began; 0 means none left.
+        budget_us: What was left of the timeout when the open segment began, or the last one ended; 0 means none left.
         budget_since_mono_us, budget_boot_id, budget_since_at_us: When that measurement began.
+        segments_dropped, segments_dropped_us: How many segments are kept no more, and the time they were active.
     """
 
     id: AttemptId
@@ -176,6 +211,8 @@ class Attempt:
     error: str | None
     started_at_us: int
     ended_at_us: int | None
+    segments_dropped: int = 0
+    segments_dropped_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.model.attempt import Attempt, AttemptState, Lease
-from shared.model.instant import Instant
+from shared.model.instant import Instant, elapsed_us
 from shared.policy.steps import is_final_attempt
 
 ACCEPT_TIMEOUT_US = 5_000_000
@@ -32,6 +32,22 @@ def renewal_due_us(lease_us: int) -> int:
 def beat_due_us(lease_us: int) -> int:
     """Interval between signs of life of a worker: a sixth of the lease. Rule: design §5."""
     return lease_us // 6
+
+
+def active_us(attempt: Attempt, now: Instant) -> int:
+    """Time charged to the attempt's budget since it was last measured: all of it, held or lost, while a segment is open.
+
+    None is open while it is parked, waits for a person, or has ended. Rule: E13, R07.
+    """
+    if attempt.state in (AttemptState.PARKED, AttemptState.RECOVERY_REQUIRED) or is_final_attempt(attempt.state):
+        return 0
+    since = Instant(attempt.budget_since_at_us, attempt.budget_since_mono_us, attempt.budget_boot_id)
+    return elapsed_us(since, now)
+
+
+def budget_left_us(attempt: Attempt, now: Instant) -> int:
+    """What is left of the attempt's timeout; 0: it is out of time."""
+    return max(0, attempt.budget_us - active_us(attempt, now))
 
 
 def is_adoptable(attempt: Attempt | None, epoch_lost: int, *, work_open: bool) -> bool:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from shared.ids import AttemptId, Incarnation, WorkId
-from shared.model.attempt import Attempt, Ending, Lease, LeaseKey, Segment, Snapshot
+from shared.model.attempt import Attempt, Ending, Lease, LeaseKey, Phase, Segment, Snapshot
 from shared.model.evidence import Pin
 from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
@@ -92,7 +92,7 @@ class ReadTx(Protocol):
 
     def snapshot(self, attempt_id: AttemptId) -> Snapshot | None: ...
     def segments(self, attempt_id: AttemptId) -> list[Segment]:
-        """Segments, by epoch."""
+        """The last 50 segments, by epoch."""
 
     def lease(self, attempt_id: AttemptId) -> Lease | None: ...
     def usage(self) -> Usage:
@@ -121,7 +121,9 @@ class ReadTx(Protocol):
         """Works whose backoff is over."""
 
     def next_due_mono_us(self) -> int | None:
-        """The earliest monotonic instant at which a lease lapses, an unaccepted claim is overdue, or a backoff ends."""
+        """The earliest monotonic instant at which a lease lapses, an unaccepted claim is overdue, a backoff ends, or the time of
+        an attempt without a live lease is used up.
+        """
 
     def stop_orders(
         self, *, owner: Incarnation | None = None, unassigned: bool = False, limit: int = 64
@@ -210,7 +212,18 @@ class Tx(ReadTx, Protocol):
     ) -> int | None:
         """Same attempt, epoch + 1, `recovering`, new lease for `worker`, the open segment ended and one marked recovered begun
         at the same instant; None when the epoch moved, the lease is live, or `worker` is neither a live worker nor the leader
-        itself. The budget is charged with the time since it was measured. Writes no invoke. Rings the worker. *leader*
+        itself. The ended segment and the budget are charged with the time since it was measured. Writes no invoke; the new
+        segment carries the sandbox's digest. Drops all but the last 50 segments, counted. Rings the worker. *leader*
+        Rule: R02, E13, E17, R14.
+        """
+
+    def time_out_lapsed(self, attempt_id: AttemptId, *, epoch_seen: int, why: str, change: WorkChange) -> bool:
+        """End an attempt that has neither a live lease nor time left: recovered by the leader itself (epoch + 1, a `recovered`
+        segment of no length), timed out, exclusion held with a stop order, its Work settled by `change`, all at once.
+
+        Returns: False, and nothing is written, when the epoch moved, the lease is live, time is left, or it has ended, is parked
+            or waits for a person.
+        Rings the coordinator and the workers. *leader* Rule: E14, R06, O05.
         """
 
     def hold_back(self, waits: Sequence[Wait]) -> None:
@@ -233,8 +246,17 @@ class Tx(ReadTx, Protocol):
         whatever the caller holds beyond that set is lost. Rule: E05, R07.
         """
 
-    def accept(self, key: LeaseKey, *, invoke_isolated: bool | None) -> None:
-        """The owner's first write. `invoke_isolated` not None: also writes `invoke = called` with that mark (first launch)."""
+    def accept(self, key: LeaseKey, *, invoke_isolated: bool | None, sandbox_digest: str | None = None) -> None:
+        """The owner's first write. `invoke_isolated` not None: also writes `invoke = called` with that mark, and the digest of
+        the sandbox that the launch is planned with (first launch). Rule: E16, R14.
+        """
+
+    def record_phases(self, key: LeaseKey, phases: Sequence[Phase]) -> None:
+        """Add to the trail of this lease's segment: a phase by its name, once when it begins and once when it has ended; a later
+        report of a name replaces the earlier one. The segment keeps the first 16 names, reports of others are only counted.
+
+        Rides on the transition it comes behind in its transaction. A refusal only leaves the trail short. Rule: E15.
+        """
 
     def pin(self, key: LeaseKey, pin: Pin) -> None:
         """Record the held launch's identity; launching or resuming becomes running. The fence is checked now, so an old
@@ -244,9 +266,10 @@ class Tx(ReadTx, Protocol):
     def adopt(self, key: LeaseKey, *, why: str) -> None:
         """Recovering becomes running; the pin stays."""
 
-    def relaunch(self, key: LeaseKey, *, clear_pin: bool, why: str) -> None:
+    def relaunch(self, key: LeaseKey, *, clear_pin: bool, why: str, sandbox_digest: str | None = None) -> None:
         """Recovering becomes launching (resuming if that was lost): the segment is marked relaunched with `invoke = called,
-        isolated` of the launch that follows at once, the pin cleared on positive evidence. Rule: R03, R04.
+        isolated` of the launch that follows at once, the pin cleared on positive evidence. Without a digest the segment keeps
+        the one it carries. Rule: R03, R04, R14.
         """
 
     def finish(self, key: LeaseKey, ending: Ending, change: WorkChange) -> None:

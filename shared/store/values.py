@@ -101,12 +101,14 @@ class Recoverable:
         pin: Recovery goes only to a worker on the pin's host, boot and pid namespace.
         revoked: The lease was revoked (release, proven death, other boot, not accepted), not merely lapsed.
         last_owner: Whoever held it last; a claim that was not accepted in time prefers another worker.
+        out_of_time: Its budget is used up: it is ended (`time_out_lapsed`), not handed to a worker.
     """
 
     attempt: Attempt
     snapshot: Snapshot
     revoked: str | None
     last_owner: Incarnation
+    out_of_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)

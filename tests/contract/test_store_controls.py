@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from shared.store.sqlite import takeover
 from shared.store.sqlite.connection import Connection, Params, Row
 from shared.store.sqlite.coordination import Coordination
 from shared.store.sqlite.queue import Queue
@@ -54,6 +55,11 @@ assert {"by_a_stranger", "at_the_expiry_instant"} <= set(SPOILERS)
 
 CONTROLS = (
     Control(
+        "a timeout of the lapsed does not ask whether time is left",
+        lambda patch: patch.setattr(takeover, "budget_left_us", lambda *_: 0),
+        frozenset({"with_a_live_lease_or_time_left_nothing_is_timed_out"}),
+    ),
+    Control(
         "the fence does not ask for the owner",
         _rewrite("l.attempt_id = attempt.id AND l.owner = :owner", "l.attempt_id = attempt.id"),
         _of("by_a_stranger"),
@@ -67,6 +73,8 @@ CONTROLS = (
             "a_live_attempt_is_not_recovered_until_the_expiry_instant",
             "recoverable_attempts_are_listed_behind_a_cursor",
             "the_leader_itself_may_recover_to_end_an_attempt",
+            "the_next_due_is_the_earliest_of_lapse_overdue_claim_and_backoff",
+            "with_a_live_lease_or_time_left_nothing_is_timed_out",
         ),
     ),
     Control(
@@ -98,12 +106,19 @@ CONTROLS = (
     Control(
         "a claim does not ask for an unproven attempt before it",
         _replace(Reads, "unexcluded", lambda *_: None),
-        frozenset({"no_next_attempt_starts_beside_an_unproven_one"}),
+        frozenset(
+            {
+                "no_next_attempt_starts_beside_an_unproven_one",
+                "a_timeout_may_leave_its_work_to_be_tried_again_once_the_stop_is_proven",
+            }
+        ),
     ),
     Control(
         "a takeover does not compare the epoch it was decided on",
         _rewrite("AND epoch = :epoch AND ended_at_us IS NULL\n    AND EXISTS", "AND ended_at_us IS NULL AND EXISTS"),
-        frozenset({"a_takeover_decided_on_an_older_epoch_is_refused"}),
+        frozenset(
+            {"a_takeover_decided_on_an_older_epoch_is_refused", "a_timeout_decided_on_an_older_epoch_is_refused"}
+        ),
     ),
     Control(
         "leading does not compare the generation",

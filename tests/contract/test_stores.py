@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.store_cases import CASES, Listed, claims, endings, fences, presence, reading, recovery, transactions
+from tests.contract.store_cases import (
+    CASES,
+    Listed,
+    claims,
+    endings,
+    fences,
+    presence,
+    reading,
+    recovery,
+    segments,
+    transactions,
+)
 from tests.support.stores import World
 
 MODULES = (
@@ -14,6 +25,7 @@ MODULES = (
     presence,
     reading,
     recovery,
+    segments,
     transactions,
 )  # each lists its cases when it is imported
 

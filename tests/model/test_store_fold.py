@@ -15,11 +15,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from shared.errors import FenceViolationError, LeaseLostError, RefusedError
 from shared.ids import AttemptId, Incarnation, WorkId
-from shared.model.attempt import AttemptState, Ending, FailureClass, LeaseKey
+from shared.model.attempt import AttemptState, Ending, FailureClass, LeaseKey, Phase
 from shared.model.instant import US_PER_S
 from shared.model.work import WorkChange, WorkState
 from shared.policy.lease import is_live
-from shared.store.contract import Claimed, Tx
+from shared.store.contract import Claimed, ReadTx, Tx
 from shared.store.sqlite.inspect import INVARIANTS
 from tests.model.fold import Folded, fold, tables
 from tests.support.stores import (
@@ -30,6 +30,7 @@ from tests.support.stores import (
     LEASE_US,
     RETURNED,
     SQLITE,
+    TIMEOUT_US,
     World,
     ram_folder,
 )
@@ -39,6 +40,15 @@ ENDINGS = st.sampled_from(
 )
 CHANGES = st.sampled_from([COMPLETED, EXHAUSTED, BACKED_OFF, RETURNED])
 INDEX = st.integers(min_value=0, max_value=9)
+
+
+def time_adds_up(tx: ReadTx) -> None:
+    """What an attempt's segments used and what it has left is its timeout, at every instant. Rule: E13, E17."""
+    for work in tx.works(states=(), after=0, limit=1_000):
+        for attempt in tx.attempts(work.id):
+            ended = [one.active_us for one in tx.segments(attempt.id) if one.active_us is not None]
+            used = attempt.segments_dropped_us + sum(ended)
+            assert attempt.budget_us == max(0, TIMEOUT_US - used)
 
 
 class Lives(RuleBasedStateMachine):
@@ -87,7 +97,7 @@ class Lives(RuleBasedStateMachine):
         self.world.store.write(lambda tx: tx.retire_worker(self.worker(index), reason="released"))
         self.workers.append(self.world.worker("worker-2"))
 
-    @rule(us=st.sampled_from([1, US_PER_S, ACCEPT_US, LEASE_US // 3, LEASE_US, -US_PER_S]))
+    @rule(us=st.sampled_from([1, US_PER_S, ACCEPT_US, LEASE_US // 3, LEASE_US, TIMEOUT_US, -US_PER_S]))
     def advance(self, us: int) -> None:
         self.world.clock.advance(us)
 
@@ -142,6 +152,17 @@ class Lives(RuleBasedStateMachine):
                 if then == "relaunch":
                     self.relaunch(0, clear_pin=True)
 
+    @rule(which=INDEX, change=st.sampled_from([EXHAUSTED, BACKED_OFF, RETURNED]))
+    def time_out(self, which: int, change: WorkChange) -> None:
+        """The leader ends what nobody holds, exactly when its time is used up."""
+        found = self.world.recoverable()
+        if found:
+            attempt, out_of_time = found[which % len(found)].attempt, found[which % len(found)].out_of_time
+            done = self.world.as_leader(
+                lambda tx: tx.time_out_lapsed(attempt.id, epoch_seen=attempt.epoch, why="t", change=change)
+            )
+            assert done is out_of_time
+
     @rule()
     def reconcile(self) -> None:
         self.world.as_leader(lambda tx: tx.revoke_foreign_boots())
@@ -161,6 +182,10 @@ class Lives(RuleBasedStateMachine):
     @rule(index=INDEX)
     def pin(self, index: int) -> None:
         self.fenced(index, lambda tx, key: tx.pin(key, self.world.pin(key)))
+
+    @rule(index=INDEX, name=st.sampled_from(["environment", "sandbox"]))
+    def record_phases(self, index: int, name: str) -> None:
+        self.fenced(index, lambda tx, key: tx.record_phases(key, [Phase(name, 1, 2, "ok")]))
 
     @rule(index=INDEX)
     def adopt(self, index: int) -> None:
@@ -208,6 +233,8 @@ class Lives(RuleBasedStateMachine):
         holding = [one for one in self.folded.attempts.values() if one.exclusion == "held"]
         assert sum(usage.counts.values()) == len(holding), "slots are what is unexcluded"
 
+        self.world.store.read(time_adds_up)
+
     def tables_are_the_fold_of_the_changefeed(self) -> None:
         for event in self.world.store.read(lambda tx: tx.events(after=self.seen, limit=100_000)):
             assert event.seq == self.seen + 1
@@ -252,7 +279,7 @@ class Lives(RuleBasedStateMachine):
             return None
 
 
-TestLives = pytest.mark.req("E03", "E07", "R02", "R07", "R09", "C03", "V05", "D02")(Lives.TestCase)
+TestLives = pytest.mark.req("E03", "E07", "E13", "R02", "R07", "R09", "C03", "V05", "D02")(Lives.TestCase)
 TestLives.settings = settings(max_examples=80, stateful_step_count=50)
 
 

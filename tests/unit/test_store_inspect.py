@@ -39,8 +39,8 @@ BREAKS = (
     ),
     "UPDATE work SET state = 'ready' WHERE id = 'w1'",
     "DELETE FROM snapshot WHERE attempt_id = 'w3.1'",
-    "UPDATE segment SET ended_at_us = 1 WHERE attempt_id = 'w1.1'",
-    "UPDATE segment SET ended_at_us = NULL WHERE attempt_id = 'w3.1'",
+    "UPDATE segment SET ended_at_us = 1, active_us = 1 WHERE attempt_id = 'w1.1'",
+    "UPDATE segment SET ended_at_us = NULL, active_us = NULL WHERE attempt_id = 'w3.1'",
 )
 
 

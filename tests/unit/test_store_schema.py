@@ -75,8 +75,10 @@ REFUSED = {
     "a snapshot is written once": ("UPDATE snapshot SET body = '{}' WHERE attempt_id = 'w2.1'",),
     "a snapshot of the live is kept": ("DELETE FROM snapshot WHERE attempt_id = 'w1.1'",),
     "an ended segment is not changed": (
-        "UPDATE segment SET ended_at_us = NULL WHERE attempt_id = 'w1.1' AND epoch = 1",
+        "UPDATE segment SET ended_at_us = NULL, active_us = NULL WHERE attempt_id = 'w1.1' AND epoch = 1",
     ),
+    "a segment ends with what it used": ("UPDATE segment SET ended_at_us = 1 WHERE attempt_id = 'w1.1' AND epoch = 2",),
+    "an open segment is not deleted": ("DELETE FROM segment WHERE attempt_id = 'w1.1' AND epoch = 2",),
     "a segment of the live is kept": ("DELETE FROM segment WHERE attempt_id = 'w1.1'",),
     "an ended Work is not changed": (
         "UPDATE work SET state = 'ready', ended_at_us = NULL, revision = 99 WHERE id = 'w5'",

@@ -1,4 +1,4 @@
-"""The leader's transitions: revoke, claim, recover, hold back, time, record. Each needs `lead` in its transaction."""
+"""The leader's transitions: revoke, claim, hold back, time, record. Each needs `lead` in its transaction."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 from shared.boundary import Boundary
 from shared.errors import RefusedError
-from shared.ids import AttemptId, Incarnation, WorkId, attempt_id
-from shared.model.attempt import AttemptState, Invoke
+from shared.ids import AttemptId, WorkId, attempt_id
+from shared.model.attempt import AttemptState
 from shared.model.host import PassRecord
-from shared.model.instant import Instant, elapsed_us
+from shared.model.instant import elapsed_us
 from shared.model.work import Reason, Work, WorkChange, WorkState
 from shared.policy.capacity import Wait
-from shared.policy.steps import AttemptEvent, WorkEvent, is_final_attempt, step_work
+from shared.policy.steps import WorkEvent, step_work
 from shared.store.contract import Claimed, ClaimRefused, ClaimRequest
-from shared.store.sqlite.fragments import NOT_LIVE
 from shared.store.sqlite.writing import Writing
 from shared.wake import COORDINATOR
 
@@ -32,18 +31,11 @@ INSERT_ATTEMPT = """INSERT INTO attempt (id, work_id, number, epoch, state, excl
 INSERT_LEASE = """INSERT INTO lease (attempt_id, epoch, owner, boot_id, expires_mono_us, claimed_mono_us)
   VALUES (:attempt, 1, :owner, :boot, :expires, :mono)"""
 INSERT_SEGMENT = """INSERT INTO segment (attempt_id, epoch, worker, invoke, isolated, recovered, relaunched, began_at_us)
-  VALUES (:attempt, :epoch, :owner, :invoke, 0, :recovered, 0, :wall)"""
+  VALUES (:attempt, 1, :owner, 'pending', 0, 0, 0, :wall)"""
 INSERT_SNAPSHOT = "INSERT INTO snapshot (attempt_id, body) VALUES (?, ?)"
 CONSUME_INPUT = (
     "UPDATE input SET consumed_by = ? WHERE number = ? AND work_id = ? AND consumed_by IS NULL RETURNING number"
 )
-TAKE_OVER = f"""UPDATE attempt SET epoch = epoch + 1, state = :state, recovered_from = coalesce(recovered_from, state),
-    budget_us = :budget, budget_since_mono_us = :mono, budget_boot_id = :boot, budget_since_at_us = :wall
-  WHERE id = :attempt AND epoch = :epoch AND ended_at_us IS NULL
-    AND EXISTS (SELECT 1 FROM lease AS l WHERE l.attempt_id = attempt.id AND {NOT_LIVE}) RETURNING epoch"""
-TAKE_LEASE = """UPDATE lease SET epoch = :epoch, owner = :owner, boot_id = :boot, expires_mono_us = :expires,
-    claimed_mono_us = :mono, accepted_at_us = NULL, revoked_at_us = NULL, revoked_reason = NULL
-  WHERE attempt_id = :attempt AND epoch < :epoch RETURNING epoch"""
 HOLD_BACK = """UPDATE work SET reason = :reason, reason_limit = :limit, revision = revision + 1
   WHERE id = :work AND state = 'ready' AND (reason IS NOT :reason OR reason_limit IS NOT :limit)"""
 INSERT_RECORD = """INSERT INTO pass (generation, trigger, due_at_us, started_at_us, duration_us, claimed, recovered, revoked,
@@ -126,9 +118,6 @@ class Coordination(Writing):
             "budget": snapshot.timeout_us,
             "owner": request.worker,
             "expires": self._now.mono_us + request.lease_us,
-            "epoch": 1,
-            "invoke": Invoke.PENDING,
-            "recovered": 0,
         }
         self._db.rows(INSERT_ATTEMPT, params)
         self._db.rows(INSERT_LEASE, params)
@@ -143,40 +132,6 @@ class Coordination(Writing):
         for number in request.snapshot.inputs:
             taken = self._db.one(CONSUME_INPUT, (name, number, request.work_id))
             assert taken is not None, "the pending inputs were read in this transaction"
-
-    def claim_recovery(
-        self, attempt_id: AttemptId, *, epoch_seen: int, worker: Incarnation, lease_us: int
-    ) -> int | None:
-        """See `Tx.claim_recovery`."""
-        self._require_leading()
-        attempt = self.attempt(attempt_id)
-        if attempt is None or not _is_recoverable(attempt.state):
-            return None
-        if worker != self._leading and not self._live_worker(worker):
-            return None
-        state = self._step_attempt(attempt, AttemptEvent.TAKEN_OVER)
-        since = Instant(attempt.budget_since_at_us, attempt.budget_since_mono_us, attempt.budget_boot_id)
-        params = self._clock | {
-            "attempt": attempt_id,
-            "epoch": epoch_seen,
-            "state": state,
-            "budget": max(0, attempt.budget_us - elapsed_us(since, self._now)),
-            "owner": worker,
-            "expires": self._now.mono_us + lease_us,
-            "invoke": None,
-            "recovered": 1,
-        }
-        epoch: int | None = self._db.value(TAKE_OVER, params)
-        if epoch is None:
-            return None
-        params["epoch"] = epoch
-        taken = self._db.one(TAKE_LEASE, params)
-        assert taken is not None, "the lease's epoch is the attempt's"
-        self._end_segment(attempt_id)
-        self._db.rows(INSERT_SEGMENT, params)
-        self._attempt_event(attempt, "taken_over", state, {"worker": worker}, epoch=epoch)
-        self._note(Boundary.RECOVERY_COMMIT, worker)
-        return epoch
 
     def hold_back(self, waits: Sequence[Wait]) -> None:
         """See `Tx.hold_back`."""
@@ -218,7 +173,3 @@ class Coordination(Writing):
         self._db.rows(FORGET_PASSES, (seq - PASSES_KEPT,))
         self._note(Boundary.PASS_COMMIT)
         self.notes.restore_ballast = True
-
-
-def _is_recoverable(state: AttemptState) -> bool:
-    return not is_final_attempt(state) and state not in (AttemptState.PARKED, AttemptState.RECOVERY_REQUIRED)

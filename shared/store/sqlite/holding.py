@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shared.boundary import Boundary
 from shared.errors import FenceViolationError, RefusedError
 from shared.ids import AttemptId, Incarnation
-from shared.model.attempt import Attempt, AttemptState, Ending, Exclusion, Invoke, LeaseKey
+from shared.model.attempt import PHASES_MAX, AttemptState, Ending, Invoke, LeaseKey, Phase
 from shared.model.evidence import Pin
-from shared.model.work import WorkChange, WorkState
-from shared.policy.steps import WORK_EVENT_OF_STATE, AttemptEvent, ending_event
-from shared.store.sqlite.fragments import FENCE, LIVE
-from shared.store.sqlite.rows import pin_params
-from shared.store.sqlite.writing import Writing
+from shared.model.work import WorkChange
+from shared.policy.steps import AttemptEvent
+from shared.store.sqlite.ends import SET_ENDED, Ends
+from shared.store.sqlite.fragments import CHARGE, FENCE, LIVE
+from shared.store.sqlite.rows import phases_of_text, phases_text, pin_params
 from shared.wake import COORDINATOR
 
 BEAT = """UPDATE worker SET beat_mono_us = max(beat_mono_us, :mono)
@@ -21,7 +23,8 @@ RENEW = f"""UPDATE lease AS l SET expires_mono_us = max(expires_mono_us, :mono +
 ACCEPT = f"""UPDATE lease AS l SET accepted_at_us = :wall WHERE l.attempt_id = :attempt AND l.owner = :owner AND l.epoch = :epoch
   AND {LIVE} AND l.accepted_at_us IS NULL RETURNING epoch"""
 MARK_CALLED = f"UPDATE attempt SET invoke = :invoke, isolated = :isolated WHERE {FENCE} RETURNING id"
-MARK_SEGMENT = """UPDATE segment SET invoke = :invoke, isolated = :isolated, relaunched = :relaunched
+MARK_SEGMENT = """UPDATE segment SET invoke = :invoke, isolated = :isolated, relaunched = :relaunched,
+    sandbox_digest = coalesce(:digest, sandbox_digest)
   WHERE attempt_id = :attempt AND epoch = :epoch AND ended_at_us IS NULL RETURNING epoch"""
 PIN = f"""UPDATE attempt SET state = :state, pin_epoch = :pin_epoch, pin_directory = :pin_directory, pin_pid = :pin_pid,
     pin_start_ticks = :pin_start_ticks, pin_boot_id = :pin_boot_id, pin_pid_ns = :pin_pid_ns, pin_pidfs_ino = :pin_pidfs_ino,
@@ -32,17 +35,15 @@ RELAUNCH = f"""UPDATE attempt SET state = :state, recovered_from = NULL, relaunc
     isolated = :isolated, pin_epoch = NULL, pin_directory = NULL, pin_pid = NULL, pin_start_ticks = NULL, pin_boot_id = NULL,
     pin_pid_ns = NULL, pin_pidfs_ino = NULL, pin_directory_ino = NULL, pin_lock_ino = NULL
   WHERE {FENCE} RETURNING id"""
-FINISH = f"""UPDATE attempt SET state = :state, recovered_from = NULL, ended_at_us = :wall, exit_status = :exit_status,
-    failure = :failure, error = :error, exclusion = :exclusion, exclusion_proof = :proof WHERE {FENCE} RETURNING id"""
-REQUIRE_RECOVERY = f"""UPDATE attempt SET state = :state, recovered_from = NULL, error = :error, exclusion_proof = :proof
+FINISH = f"{SET_ENDED} WHERE {FENCE} RETURNING id"
+REQUIRE_RECOVERY = f"""UPDATE attempt SET state = :state, recovered_from = NULL, error = :error, exclusion_proof = :proof, {CHARGE}
   WHERE {FENCE} RETURNING id"""
-RETURN_INPUTS = "UPDATE input SET consumed_by = NULL WHERE consumed_by = ?"
+SEGMENT_PHASES = "SELECT phases FROM segment WHERE attempt_id = :attempt AND epoch = :epoch AND ended_at_us IS NULL"
+RECORD_PHASES = """UPDATE segment SET phases = :phases, phases_dropped = phases_dropped + :dropped
+  WHERE attempt_id = :attempt AND epoch = :epoch AND ended_at_us IS NULL RETURNING epoch"""
 
-_TRIED_AGAIN = (WorkState.READY, WorkState.BACKOFF, WorkState.HELD)
-_TOOK_EFFECT = (AttemptState.SUCCEEDED, AttemptState.HANDED_OFF)
 
-
-class Holding(Writing):
+class Holding(Ends):
     """See `contract.Tx`, "Worker's transitions"."""
 
     def beat(self, owner: Incarnation) -> None:
@@ -57,7 +58,7 @@ class Holding(Writing):
         found = self._db.rows(RENEW, self._clock | {"owner": owner, "lease": lease_us})
         return {(AttemptId(row[0]), row[1]) for row in found}
 
-    def accept(self, key: LeaseKey, *, invoke_isolated: bool | None) -> None:
+    def accept(self, key: LeaseKey, *, invoke_isolated: bool | None, sandbox_digest: str | None = None) -> None:
         """See `Tx.accept`. Raises RefusedError when it is accepted already."""
         attempt = self._held(key)
         if self._db.one(ACCEPT, self._key(key)) is None:
@@ -65,7 +66,7 @@ class Holding(Writing):
         if invoke_isolated is not None:
             if attempt.state not in (AttemptState.LAUNCHING, AttemptState.RESUMING):
                 raise FenceViolationError(f"{attempt.id}: a first launch cannot begin while it is {attempt.state}")
-            self._mark_called(key, isolated=invoke_isolated)
+            self._mark_called(key, isolated=invoke_isolated, sandbox_digest=sandbox_digest)
         self._event(
             "attempt.accepted",
             {"owner": key.owner, "isolated": invoke_isolated},
@@ -74,8 +75,8 @@ class Holding(Writing):
         )
         self._note(Boundary.ACCEPT_COMMIT)
 
-    def _mark_called(self, key: LeaseKey, *, isolated: bool) -> None:
-        mark = {"invoke": Invoke.CALLED, "isolated": int(isolated), "relaunched": 0}
+    def _mark_called(self, key: LeaseKey, *, isolated: bool, sandbox_digest: str | None) -> None:
+        mark = {"invoke": Invoke.CALLED, "isolated": int(isolated), "relaunched": 0, "digest": sandbox_digest}
         self._fenced(MARK_CALLED, key, mark)
         self._fenced(MARK_SEGMENT, key, mark)
 
@@ -101,7 +102,7 @@ class Holding(Writing):
         self._attempt_event(attempt, "adopted", state, {"why": why})
         self._note(Boundary.ADOPT_COMMIT)
 
-    def relaunch(self, key: LeaseKey, *, clear_pin: bool, why: str) -> None:
+    def relaunch(self, key: LeaseKey, *, clear_pin: bool, why: str, sandbox_digest: str | None = None) -> None:
         """See `Tx.relaunch`. Raises RefusedError when there is a pin that is not to be cleared: what it names may have run."""
         attempt = self._held(key)
         if attempt.pin is not None and not clear_pin:
@@ -113,50 +114,42 @@ class Holding(Writing):
         assert snapshot is not None
         mark = {"state": state, "invoke": Invoke.CALLED, "isolated": int(snapshot.isolated), "relaunched": 1}
         self._fenced(RELAUNCH, key, mark)
-        self._fenced(MARK_SEGMENT, key, mark)
+        self._fenced(MARK_SEGMENT, key, mark | {"digest": sandbox_digest})
         self._attempt_event(attempt, "relaunched", state, {"by": event, "why": why})
         self._note(Boundary.RELAUNCH_COMMIT)
+
+    def record_phases(self, key: LeaseKey, phases: Sequence[Phase]) -> None:
+        """See `Tx.record_phases`."""
+        self._held(key)
+        text = self._db.value(SEGMENT_PHASES, self._key(key))
+        assert text is not None, "a live lease has an open segment"
+        kept = {one.name: one for one in phases_of_text(text)}
+        dropped = 0
+        for one in phases:
+            if one.name in kept or len(kept) < PHASES_MAX:
+                kept[one.name] = one
+            else:
+                dropped += 1
+        self._fenced(RECORD_PHASES, key, {"phases": phases_text(kept.values()), "dropped": dropped})
+        told = {"phases": [(one.name, one.outcome) for one in phases]}
+        self._event("segment.phases", told, attempt=key.attempt_id, epoch=key.epoch)
+        if not self.notes.boundaries:  # alone; else it rides on the transition it comes with
+            self._note(Boundary.RENEW_COMMIT)
 
     def finish(self, key: LeaseKey, ending: Ending, change: WorkChange) -> None:
         """See `Tx.finish`. The inputs of an attempt that did not take effect wait again for the next one."""
         self._note(Boundary.FINISH_COMMIT, COORDINATOR, ends=True)
         attempt = self._held(key)
-        state = self._step_attempt(attempt, ending_event(ending.state))
-        self._fenced(
-            FINISH,
-            key,
-            {
-                "state": state,
-                "exit_status": ending.exit_status,
-                "failure": ending.failure,
-                "error": ending.error,
-                "exclusion": Exclusion.HELD if ending.proof is None else Exclusion.RELEASED,
-                "proof": ending.proof,
-            },
-        )
-        self._end_segment(attempt.id)
-        self._revoke(attempt.id, "ended")
-        facts = {"exit_status": ending.exit_status, "failure": ending.failure, "proof": ending.proof, "why": ending.why}
-        self._attempt_event(attempt, state.value, state, facts)
-        if ending.proof is None:
-            self._order_stop(attempt, ending.why, key.owner)
-        if change.state in _TRIED_AGAIN and ending.state not in _TOOK_EFFECT:
-            self._db.rows(RETURN_INPUTS, (attempt.id,))
-        self._settle(attempt, change)
-
-    def _settle(self, attempt: Attempt, change: WorkChange) -> None:
-        event = WORK_EVENT_OF_STATE.get(change.state)
-        if event is None:
-            raise FenceViolationError(f"{attempt.id}: the end of an attempt cannot leave its Work {change.state}")
-        self._step_work(self._work_or_refuse(attempt.work_id), event, change)
+        self._fenced(FINISH, key, self._ended_params(attempt, ending))
+        self._after_end(attempt, ending, change, key.owner, {})
 
     def require_recovery(self, key: LeaseKey, *, why: str, proof: str | None) -> None:
         """See `Tx.require_recovery`. A proof of stop is recorded, for the person who settles it."""
         self._note(Boundary.FINISH_COMMIT, COORDINATOR, ends=True)
         attempt = self._held(key)
         state = self._step_attempt(attempt, AttemptEvent.UNCERTAIN)
-        self._fenced(REQUIRE_RECOVERY, key, {"state": state, "error": why, "proof": proof})
-        self._end_segment(attempt.id)
+        self._fenced(REQUIRE_RECOVERY, key, self._budget(attempt) | {"state": state, "error": why, "proof": proof})
+        self._end_segment(attempt)
         self._revoke(attempt.id, "recovery_required")
         self._attempt_event(attempt, "recovery_required", state, {"why": why, "proof": proof})
 

@@ -10,6 +10,7 @@ from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
 from shared.model.work import Input, Work, WorkState
 from shared.policy.capacity import Usage
+from shared.policy.lease import budget_left_us
 from shared.policy.steps import is_final_work
 from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState, Recoverable
 from shared.store.sqlite import rows
@@ -62,6 +63,9 @@ NEXT_BACKOFF = (
 NEXT_BACKOFF_OTHER_BOOT = """SELECT min(due) FROM
   (SELECT backoff_since_at_us + backoff_us AS due FROM work WHERE state = 'backoff' AND backoff_boot_id < :boot
    UNION ALL SELECT backoff_since_at_us + backoff_us FROM work WHERE state = 'backoff' AND backoff_boot_id > :boot)"""
+NEXT_OUT_OF_TIME = f"""SELECT min(due) FROM (SELECT CASE WHEN budget_boot_id = :boot THEN budget_since_mono_us + budget_us
+    ELSE :mono + budget_since_at_us + budget_us - :wall END AS due
+  FROM attempt JOIN lease AS l ON l.attempt_id = attempt.id WHERE {RECOVERABLE} AND {NOT_LIVE}) WHERE due > :mono"""
 ORDER_LIVE = "boot_id = :boot AND expires_mono_us > :mono"
 STOP_ORDERS = "SELECT * FROM stop_order WHERE closed_at_us IS NULL {which} ORDER BY id LIMIT :limit"
 IDLE_LIVE = f"SELECT count(*) FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required'"
@@ -203,15 +207,13 @@ class Reads:
     def recoverable(self, *, after: AttemptId | None, limit: int) -> list[Recoverable]:
         """See `ReadTx.recoverable`."""
         found = self._db.rows(RECOVERABLE_ATTEMPTS, self._clock | {"after": after or "", "limit": limit})
-        return [
-            Recoverable(
-                rows.attempt_of_row(row),
-                Snapshot.from_json(row["snapshot"]),
-                row["revoked"],
-                Incarnation(row["last_owner"]),
-            )
-            for row in found
-        ]
+        listed = []
+        for row in found:
+            attempt = rows.attempt_of_row(row)
+            snapshot, last_owner = Snapshot.from_json(row["snapshot"]), Incarnation(row["last_owner"])
+            out_of_time = budget_left_us(attempt, self._now) == 0
+            listed.append(Recoverable(attempt, snapshot, row["revoked"], last_owner, out_of_time))
+        return listed
 
     def backoff_due(self, *, limit: int) -> list[WorkId]:
         """See `ReadTx.backoff_due`."""
@@ -222,8 +224,9 @@ class Reads:
         return [WorkId(row[0]) for row in found]
 
     def next_due_mono_us(self) -> int | None:
-        """See `ReadTx.next_due_mono_us`. A lease that has lapsed already is not due again: it waits for a worker."""
+        """See `ReadTx.next_due_mono_us`. What has lapsed or run out already is not due again."""
         dues = [self._db.value(sql, self._clock) for sql in (NEXT_LAPSE, NEXT_OVERDUE, NEXT_BACKOFF)]
+        dues.append(self._db.value(NEXT_OUT_OF_TIME, self._clock | {"wall": self._now.wall_us}))
         wall_due = self._db.value(NEXT_BACKOFF_OTHER_BOOT, self._clock)
         if wall_due is not None:
             dues.append(self._now.mono_us + max(0, wall_due - self._now.wall_us))

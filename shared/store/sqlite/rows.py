@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 
 from shared.ids import AttemptId, Incarnation, WorkId
@@ -13,6 +14,7 @@ from shared.model.attempt import (
     FailureClass,
     Invoke,
     Lease,
+    Phase,
     Segment,
 )
 from shared.model.evidence import Pin, ProcessIdentity
@@ -80,6 +82,8 @@ def attempt_of_row(row: Row) -> Attempt:
         error=row["error"],
         started_at_us=row["started_at_us"],
         ended_at_us=row["ended_at_us"],
+        segments_dropped=row["segments_dropped"],
+        segments_dropped_us=row["segments_dropped_us"],
     )
 
 
@@ -118,7 +122,22 @@ def segment_of_row(row: Row) -> Segment:
         relaunched=bool(row["relaunched"]),
         began_at_us=row["began_at_us"],
         ended_at_us=row["ended_at_us"],
+        active_us=row["active_us"],
+        phases=phases_of_text(row["phases"]),
+        phases_dropped=row["phases_dropped"],
+        wake_event=row["wake_event"],
+        sandbox_digest=row["sandbox_digest"],
     )
+
+
+def phases_of_text(text: str) -> tuple[Phase, ...]:
+    """Phases as a segment's row has them."""
+    return tuple(Phase(*fields) for fields in json.loads(text))
+
+
+def phases_text(phases: Iterable[Phase]) -> str:
+    """What `phases_of_text` reads."""
+    return json_text([(one.name, one.began_at_us, one.ended_at_us, one.outcome) for one in phases])
 
 
 def lease_of_row(row: Row) -> Lease:

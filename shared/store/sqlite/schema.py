@@ -6,6 +6,7 @@ cost of a query never depends on history. Rule: design §4; research "store" §4
 
 from __future__ import annotations
 
+from shared.model.attempt import SEGMENTS_KEPT
 from shared.store.sqlite.fragments import RECOVERABLE, SLOT, UNEXCLUDED
 
 APPLICATION_ID = 0x746E7572  # "tnur"
@@ -49,7 +50,8 @@ TABLES = (
   relaunches INTEGER NOT NULL, pool TEXT NOT NULL, scope TEXT NOT NULL,
   budget_us INTEGER NOT NULL CHECK (budget_us >= 0), budget_since_mono_us INTEGER NOT NULL, budget_boot_id TEXT NOT NULL,
   budget_since_at_us INTEGER NOT NULL, exit_status INTEGER, failure TEXT, error TEXT,
-  started_at_us INTEGER NOT NULL, ended_at_us INTEGER,
+  started_at_us INTEGER NOT NULL, ended_at_us INTEGER, segments_dropped INTEGER NOT NULL DEFAULT 0,
+  segments_dropped_us INTEGER NOT NULL DEFAULT 0,
   UNIQUE (work_id, number), UNIQUE (id, epoch),
   CHECK ((ended_at_us IS NOT NULL) = (state IN ({_FINISHED}))),
   CHECK (exclusion = 'held' OR (ended_at_us IS NOT NULL AND exclusion_proof IS NOT NULL)),
@@ -65,7 +67,10 @@ TABLES = (
   attempt_id TEXT NOT NULL REFERENCES attempt (id), epoch INTEGER NOT NULL, worker TEXT NOT NULL,
   invoke TEXT CHECK (invoke IN ('pending', 'called')), isolated INTEGER NOT NULL CHECK (isolated IN (0, 1)),
   recovered INTEGER NOT NULL CHECK (recovered IN (0, 1)), relaunched INTEGER NOT NULL CHECK (relaunched IN (0, 1)),
-  began_at_us INTEGER NOT NULL, ended_at_us INTEGER, PRIMARY KEY (attempt_id, epoch)
+  began_at_us INTEGER NOT NULL, ended_at_us INTEGER, active_us INTEGER,
+  phases TEXT NOT NULL DEFAULT '[]',
+  phases_dropped INTEGER NOT NULL DEFAULT 0, wake_event INTEGER, sandbox_digest TEXT, PRIMARY KEY (attempt_id, epoch),
+  CHECK ((ended_at_us IS NULL) = (active_us IS NULL))
 ) STRICT, WITHOUT ROWID""",
     """CREATE TABLE lease (
   attempt_id TEXT PRIMARY KEY, epoch INTEGER NOT NULL, owner TEXT NOT NULL, boot_id TEXT NOT NULL,
@@ -202,7 +207,13 @@ TRIGGERS = (
         "OLD.ended_at_us IS NOT NULL OR NEW.epoch <> OLD.epoch OR NEW.worker <> OLD.worker",
         "an ended segment was changed",
     ),
-    _refuse("segment_live", "DELETE ON segment", _UNRELEASED, "a segment of a live attempt was deleted"),
+    _refuse(
+        "segment_live",
+        "DELETE ON segment",
+        f"OLD.ended_at_us IS NULL OR ({_UNRELEASED}"
+        f" AND OLD.epoch > (SELECT epoch FROM attempt WHERE id = OLD.attempt_id) - {SEGMENTS_KEPT})",
+        "a segment was deleted that is open, or among the last of a live attempt",
+    ),
     _refuse(
         "lease_owner",
         "UPDATE ON lease",

@@ -18,6 +18,7 @@ from shared.model.instant import US_PER_S
 from shared.store.contract import ReadTx, Tx
 from shared.store.sqlite import checks, wal
 from shared.store.sqlite.ballast import Ballast
+from shared.store.sqlite.cancels import Cancels
 from shared.store.sqlite.commands import Commands
 from shared.store.sqlite.connection import Connection, Seam
 from shared.store.sqlite.coordination import Coordination
@@ -28,6 +29,7 @@ from shared.store.sqlite.queue import Queue
 from shared.store.sqlite.reads import Reads
 from shared.store.sqlite.registration import Registrations
 from shared.store.sqlite.stops import Stops
+from shared.store.sqlite.takeover import Takeovers
 
 R = TypeVar("R")
 Ring = Callable[[Iterable[str]], None]
@@ -39,7 +41,7 @@ WAL_BYTES_MAX = 64 * 1024 * 1024
 INCARNATION = "SELECT value FROM meta WHERE key = 'incarnation'"
 
 
-class WriteTx(Commands, Registrations, Coordination, Holding, Stops):
+class WriteTx(Commands, Cancels, Registrations, Coordination, Takeovers, Holding, Stops):
     """All transitions; implements `contract.Tx`."""
 
     def __init__(self, connection: Connection, store: SqliteStore) -> None:

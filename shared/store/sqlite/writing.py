@@ -11,6 +11,7 @@ from shared.ids import AttemptId, Incarnation, WorkId, work_of
 from shared.model.attempt import Attempt, AttemptState, LeaseKey
 from shared.model.instant import Instant
 from shared.model.work import Reason, Work, WorkChange, WorkState
+from shared.policy.lease import active_us, budget_left_us
 from shared.policy.steps import AttemptEvent, IllegalStepError, WorkEvent, is_final_work, step_attempt, step_work
 from shared.store.sqlite import rows
 from shared.store.sqlite.ballast import Ballast
@@ -26,7 +27,8 @@ WORK_STEP = """UPDATE work SET state = :state, reason = :reason, reason_limit = 
   ready_seq = :ready_seq, admission_failures = :failures, ended_at_us = :ended_at, backoff_us = :backoff_us,
   backoff_since_mono_us = :since_mono, backoff_boot_id = :since_boot, backoff_since_at_us = :since_at
   WHERE id = :work AND revision = :revision RETURNING id"""
-END_SEGMENT = "UPDATE segment SET ended_at_us = :wall WHERE attempt_id = :attempt AND ended_at_us IS NULL"
+END_SEGMENT = """UPDATE segment SET ended_at_us = :wall, active_us = :active
+  WHERE attempt_id = :attempt AND ended_at_us IS NULL"""
 REVOKE = """UPDATE lease SET revoked_at_us = :wall, revoked_reason = :reason
   WHERE attempt_id = :attempt AND revoked_at_us IS NULL RETURNING owner, epoch"""
 PRESENT_WORKERS = "SELECT id FROM worker WHERE state <> 'gone'"
@@ -170,8 +172,14 @@ class Writing(Reads):
         self._event(f"work.{to}", facts, work=work.id)
 
     # Pieces that several transitions share
-    def _end_segment(self, attempt_id: AttemptId) -> None:
-        self._db.rows(END_SEGMENT, {"attempt": attempt_id, "wall": self._now.wall_us})
+    def _end_segment(self, attempt: Attempt) -> None:
+        """End the open segment, if there is one, with what it used; what is left is `_budget`'s to write."""
+        params = {"attempt": attempt.id, "wall": self._now.wall_us, "active": active_us(attempt, self._now)}
+        self._db.rows(END_SEGMENT, params)
+
+    def _budget(self, attempt: Attempt) -> dict[str, object]:
+        """The parameters of `fragments.CHARGE`, for the write that ends the open segment."""
+        return self._clock | {"budget": budget_left_us(attempt, self._now)}
 
     def _revoke(self, attempt_id: AttemptId, reason: str) -> None:
         """Revoke the attempt's lease if that was not done before."""

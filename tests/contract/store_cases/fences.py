@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from shared.errors import FenceViolationError, LeaseLostError, RefusedError
-from shared.model.attempt import AttemptState, LeaseKey
+from shared.model.attempt import AttemptState, LeaseKey, Phase
 from shared.model.instant import US_PER_S
 from shared.store.contract import Tx
 from tests.contract.store_cases import add, case
@@ -32,6 +32,10 @@ TRANSITIONS: dict[str, tuple[Callable[[World, str], LeaseKey], Transition]] = {
     "relaunch": (
         lambda world, owner: world.recovering(world.worker(owner), pinned=False),
         lambda tx, _, key: tx.relaunch(key, clear_pin=False, why="nothing ran"),
+    ),
+    "record_phases": (
+        lambda world, owner: world.running(world.worker(owner)),
+        lambda tx, _, key: tx.record_phases(key, [Phase("sandbox", 1, 2, "ok")]),
     ),
     "finish": (
         lambda world, owner: world.running(world.worker(owner)),
