@@ -7,7 +7,8 @@ import logging
 import os
 import queue
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from functools import partial
 from pathlib import Path
 
 from shared import boundary
@@ -17,6 +18,7 @@ from shared.errors import IndeterminateError, StoreBusyError, UsageError
 from shared.home import Home, check_home, find_home
 from shared.ids import AttemptId, Incarnation, is_worker_name
 from shared.logs import set_up_terminal
+from shared.model.attempt import Snapshot
 from shared.model.evidence import Evidence, Pin
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import DEFAULT, Config
@@ -28,6 +30,7 @@ from shared.process.launcher import ZygoteLauncher
 from shared.process.limits import raise_file_limit
 from shared.process.stopper import stop
 from shared.process.watcher import Watcher
+from shared.secrets import read_secrets
 from shared.store.contract import Registration, Store
 from shared.store.sqlite.store import open_store
 from shared.wake import Bell, Ringer
@@ -104,6 +107,7 @@ def main(options: ChildOptions) -> None:
         launches=launches,
         stops=stops,
         executors=registry([ShellExecutor(job_environment(os.environ, prefix=Path(sys.prefix), home=home.path))]),
+        environment_layer=partial(_environment_layer, environ=dict(os.environ)),
         batch=Batch(store),
     )
     worker = Worker(ports, completions)
@@ -153,6 +157,10 @@ def _run(worker: Worker, clock: Clock, bell: Bell, options: ChildOptions) -> Non
             due_us = min(due_us, now_us + BUSY_PAUSE_US)
         clock.wait(due_us, bell)
     worker.leave()
+
+
+def _environment_layer(snapshot: Snapshot, *, environ: Mapping[str, str]) -> Mapping[str, str]:
+    return read_secrets(snapshot.secrets, environ)
 
 
 def _config(store: Store) -> Config:

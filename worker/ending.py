@@ -96,12 +96,14 @@ class Endings:
     def end(self, holding: Holding, ending: Ending) -> None:
         """Queue the end of the attempt, and what it means for its Work, as one transition."""
         holding.phase = Phase.ENDING
-        key, work_id = holding.key, holding.assignment.attempt.work_id
+        key, work_id, phases = holding.key, holding.assignment.attempt.work_id, holding.phases()
 
         def apply(tx: Tx) -> None:
+            if holding.pin is None and phases:
+                tx.record_phases(key, phases)
             work = tx.work(work_id)
-            failures = 0 if work is None else work.admission_failures
-            tx.finish(key, ending, settle_run_once(ending, failures))
+            failures, attempts = (0, 1) if work is None else (work.admission_failures, work.attempts_used)
+            tx.finish(key, ending, settle_run_once(ending, failures, attempts))
 
         self._queue(holding, apply, lambda: self._ended(holding, ending), lambda tx: ended_at(tx, key))
 
@@ -146,8 +148,18 @@ class Endings:
                 self._relaunch(holding, decision)
             case Verdict.NOTHING_RAN:
                 self.time_out(holding)
+            case _ if holding.assignment.snapshot.replay == "safe":
+                self._end_ambiguous(holding, decision, None if evidence is None else proof_of(evidence))
             case _:
                 self._ask_person(holding, decision, None if evidence is None else proof_of(evidence))
+
+    def _end_ambiguous(self, holding: Holding, decision: Decision, proof: str | None) -> None:
+        """The outcome is unknown, and its binding says that running it again does no harm: attempt N+1 follows by itself, once
+        the stop of this one is proven. Rule: F01, design §11.
+        """
+        self.end(
+            holding, Ending(AttemptState.FAILED, None, FailureClass.AMBIGUOUS, decision.why, proof, "outcome unknown")
+        )
 
     def _adopt_orphan(self, holding: Holding, decision: Decision, evidence: Evidence) -> None:
         holding.orphan, holding.gone = True, False
@@ -210,10 +222,11 @@ class Endings:
             )
             return
         holding.phase = Phase.ENDING
-        key = holding.key
+        key, snapshot = holding.key, holding.assignment.snapshot
+        digest = self._ports.executors[snapshot.registration].sandbox_digest(snapshot)
 
         def apply(tx: Tx) -> None:
-            tx.relaunch(key, clear_pin=holding.pin is not None, why=decision.why)
+            tx.relaunch(key, clear_pin=holding.pin is not None, why=decision.why, sandbox_digest=digest)
 
         def relaunched() -> None:
             holding.pin = None

@@ -7,10 +7,12 @@ from enum import StrEnum
 
 from shared.ids import AttemptId
 from shared.model.attempt import LeaseKey
+from shared.model.attempt import Phase as LaunchPhase
 from shared.model.evidence import Pin
 from shared.model.instant import Instant
 from shared.process.launcher import HeldLaunch
 from shared.store.contract import Assignment
+from worker.trail import Trail
 
 
 class Phase(StrEnum):
@@ -36,6 +38,7 @@ class Holding:
         orphan: The shim is dead; its child is watched.
         gone: What was watched ended before its adoption was written.
         look_again_mono_us: While paused: when to examine again.
+        trail: Phases of its launch; None before one began.
         deadline_mono_us: When the attempt runs out of time, on this boot's monotonic clock.
         lease_until_mono_us: Until when the lease surely holds, by what this worker was told; GO is not sent later.
     """
@@ -50,6 +53,7 @@ class Holding:
     orphan: bool = False
     gone: bool = False
     look_again_mono_us: int = 0
+    trail: Trail | None = None
 
     @property
     def key(self) -> LeaseKey:
@@ -60,6 +64,10 @@ class Holding:
     def attempt_id(self) -> AttemptId:
         """The attempt held."""
         return self.assignment.key.attempt_id
+
+    def phases(self) -> tuple[LaunchPhase, ...]:
+        """Phases of its launch so far."""
+        return () if self.trail is None else self.trail.phases()
 
     def shut_gate(self) -> None:
         """Make sure that a launch still held never runs anything."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
-from shared.errors import RefusedError, StoreUnavailableError
+from shared.errors import RefusedError, SecretUnavailableError, StoreUnavailableError, UnsupportedError
 from shared.model.attempt import AttemptState, Ending, FailureClass
 from shared.policy.proof import S0
 from shared.process.launcher import HeldLaunch, LaunchError
@@ -14,6 +15,7 @@ from worker.ending import Endings
 from worker.holding import Holding, Phase
 from worker.pool import Completion
 from worker.ports import Ports, lease_in_force
+from worker.trail import Trail
 
 log = logging.getLogger(__name__)
 
@@ -26,11 +28,29 @@ class Launches:
         self._endings = endings
 
     def start(self, holding: Holding) -> None:
-        """Launch on the pool, up to READY."""
+        """Launch on the pool: ask for the environment layer, bind the sandbox, launch up to READY. Each step is a phase.
+
+        The layer is asked for at each launch, a relaunch included, and never for an adoption. Rule: E10, E15.
+        """
         holding.phase = Phase.LAUNCHING
-        executor = self._ports.executors[holding.assignment.snapshot.registration]
-        spec = executor.prepare(holding.assignment)
-        self._ports.launches.submit(("launch", holding.key), lambda: self._ports.launcher.launch(spec))
+        holding.trail = Trail(self._ports.clock.now)
+        ports, assignment, trail = self._ports, holding.assignment, holding.trail
+        executor = ports.executors[assignment.snapshot.registration]
+
+        def launch() -> HeldLaunch:
+            layer: Mapping[str, str] = {}
+            if assignment.snapshot.secrets:
+                with trail.phase("secrets"):
+                    layer = ports.environment_layer(assignment.snapshot)
+            if assignment.snapshot.sandbox is not None:
+                with trail.phase("sandbox"):
+                    spec = executor.prepare(assignment, layer)
+            else:
+                spec = executor.prepare(assignment, layer)
+            with trail.phase("executor"), ports.quiet.launching():
+                return ports.launcher.launch(spec)
+
+        self._ports.launches.submit(("launch", holding.key), launch)
 
     def launched(self, holding: Holding | None, completion: Completion) -> None:
         """A launch is READY, or failed.
@@ -39,13 +59,17 @@ class Launches:
             StoreUnavailableError: `store_regressed`, the attempt's directory exists already: this store is older than the
                 evidence on disk, and the worker must stop.
         """
-        held = completion.result
+        held, error = completion.result, completion.error
         if isinstance(held, HeldLaunch):
             self._ready(holding, held)
-        elif isinstance(completion.error, LaunchError):
-            self._failed(holding, completion.error)
-        elif completion.error is not None:
-            raise completion.error
+        elif isinstance(error, LaunchError):
+            if error.exists:
+                raise StoreUnavailableError("store_regressed", str(error), hint="see `tenure doctor`") from error
+            self._failed(holding, f"launch: {error}", S0 if error.nothing_ran else None)
+        elif isinstance(error, SecretUnavailableError | UnsupportedError):
+            self._failed(holding, str(error), S0)
+        elif error is not None:
+            raise error
 
     def _ready(self, holding: Holding | None, held: HeldLaunch) -> None:
         if holding is None or holding.phase is not Phase.LAUNCHING:
@@ -53,9 +77,10 @@ class Launches:
             return
         holding.launch = held
         holding.phase = Phase.PINNING
-        key, pin = holding.key, held.pin
+        key, pin, phases = holding.key, held.pin, holding.phases()
 
         def apply(tx: Tx) -> None:
+            tx.record_phases(key, phases)
             tx.pin(key, pin)
 
         def happened(tx: ReadTx) -> bool:
@@ -92,13 +117,8 @@ class Launches:
         log.warning("lease.lost", extra={"attempt": holding.attempt_id, "epoch": holding.key.epoch, "why": str(error)})
         self._ports.drop(holding)
 
-    def _failed(self, holding: Holding | None, error: LaunchError) -> None:
-        if error.exists:
-            raise StoreUnavailableError("store_regressed", str(error), hint="see `tenure doctor`") from error
-        if holding is None:
-            return
-        proof = S0 if error.nothing_ran else None
-        self._endings.end(
-            holding,
-            Ending(AttemptState.FAILED, None, FailureClass.ADMISSION, f"launch: {error}", proof, "launch failed"),
-        )
+    def _failed(self, holding: Holding | None, error: str, proof: str | None) -> None:
+        if holding is not None and holding.phase is Phase.LAUNCHING:
+            self._endings.end(
+                holding, Ending(AttemptState.FAILED, None, FailureClass.ADMISSION, error, proof, "launch failed")
+            )

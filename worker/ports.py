@@ -8,7 +8,7 @@ from typing import Protocol
 
 from shared.clock import Clock
 from shared.ids import AttemptId, Incarnation
-from shared.model.attempt import Exclusion, LeaseKey
+from shared.model.attempt import Exclusion, LeaseKey, Snapshot
 from shared.model.evidence import Evidence, Pin, ProcessIdentity
 from shared.model.stop import StopResult
 from shared.process.launcher import Launcher
@@ -16,6 +16,7 @@ from shared.store.contract import ReadTx, Store
 from worker.batch import Batch
 from worker.executors.contract import Executor
 from worker.holding import Holding
+from worker.quiet import Quiet
 
 
 class Pool(Protocol):
@@ -46,6 +47,9 @@ class Ports:
 
     Attributes:
         launches: Pool for launching and reading evidence; `stops`: one of its own, as a stop may take its whole grace.
+        executors: By registration.
+        environment_layer: What a launch gets on top and nothing stores; blocks; raises SecretUnavailableError.
+        quiet: Keeps launches and orphan scans apart.
         holdings: What it holds, by attempt.
     """
 
@@ -58,7 +62,9 @@ class Ports:
     launches: Pool
     stops: Pool
     executors: Mapping[str, Executor]
+    environment_layer: Callable[[Snapshot], Mapping[str, str]]
     batch: Batch
+    quiet: Quiet = field(default_factory=Quiet)
     holdings: dict[AttemptId, Holding] = field(default_factory=dict)
 
     def current(self, attempt_id: AttemptId, epoch: int) -> Holding | None:

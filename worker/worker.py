@@ -150,8 +150,23 @@ class Worker:
         for holding in list(self._ports.holdings.values()):
             if holding.phase in TIMED_PHASES and now.mono_us >= holding.deadline_mono_us:
                 self._endings.time_out(holding)
+            elif holding.trail is not None and _is_due(holding.trail.slow_mono_us, now):
+                self._write_slow_phase(holding)
             elif holding.phase is Phase.PAUSED and now.mono_us >= holding.look_again_mono_us:
                 self._endings.examine(holding)
+
+    def _write_slow_phase(self, holding: Holding) -> None:
+        """Show a phase that takes long while it runs; a refused write only leaves the trail short. Rule: E15."""
+        key, phases, trail = holding.key, holding.phases(), holding.trail
+
+        def apply(tx: Tx) -> None:
+            tx.record_phases(key, phases)
+
+        def written() -> None:
+            if trail is not None:
+                trail.written(phases)
+
+        self._ports.batch.add(Change(apply, written, lambda _: written(), lambda _: True))
 
     def _take_assignments(self, now: Instant) -> None:
         ports = self._ports
@@ -185,10 +200,12 @@ class Worker:
 
     def _accepting(self, holding: Holding, assignment: Assignment) -> Change:
         key = assignment.key
-        isolated = None if assignment.recovery else assignment.snapshot.isolated
+        snapshot = assignment.snapshot
+        isolated = None if assignment.recovery else snapshot.isolated
+        digest = None if assignment.recovery else self._ports.executors[snapshot.registration].sandbox_digest(snapshot)
 
         def apply(tx: Tx) -> None:
-            tx.accept(key, invoke_isolated=isolated)
+            tx.accept(key, invoke_isolated=isolated, sandbox_digest=digest)
 
         def accepted() -> None:
             if assignment.recovery:
@@ -241,8 +258,13 @@ class Worker:
             held = self._ports.holdings.values()
             timed = [holding.deadline_mono_us for holding in held if holding.phase in TIMED_PHASES]
             paused = [holding.look_again_mono_us for holding in held if holding.phase is Phase.PAUSED]
-            due = min([due, self._renewal_due_us, *timed, *paused])
+            slow = [holding.trail.slow_mono_us for holding in held if holding.trail is not None]
+            due = min([due, self._renewal_due_us, *timed, *paused, *(at for at in slow if at is not None)])
         return max(due, now.mono_us + US_PER_MS)
+
+
+def _is_due(at_mono_us: int | None, now: Instant) -> bool:
+    return at_mono_us is not None and now.mono_us >= at_mono_us
 
 
 def raise_unknown(key: Hashable) -> None:

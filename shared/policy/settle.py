@@ -11,6 +11,8 @@ ADMISSION_FAILURES_MAX = 10
 ADMISSION_BACKOFF_US = 1_000_000
 ADMISSION_BACKOFF_MAX_US = 60_000_000
 RELAUNCHES_MAX = 5
+ATTEMPTS_MAX = 3
+"""Attempts in all, by default. Rule: E01."""
 
 
 def ending_of_exit(record: ExitRecord, proof: str | None) -> Ending:
@@ -50,11 +52,13 @@ def ending_of_evidence(evidence: Evidence, proof: str | None) -> Ending:
     return ending_of_status(evidence.child_status, proof)
 
 
-def settle_run_once(ending: Ending, admission_failures: int) -> WorkChange:
+def settle_run_once(ending: Ending, admission_failures: int, attempts_used: int = 1) -> WorkChange:
     """What the end of its attempt means for a run-once Work.
 
     An admission failure spends no retry: the Work backs off (1 s, doubled, at most 1 min) and is tried again, ten times in a
-    row; the eleventh counts as a known failure. Everything else settles it, as no retry policy is acted on yet.
+    row; the eleventh counts as a known failure. An unknown outcome ends an attempt only where its binding declared that running
+    it again is safe: the next attempt follows, up to three in all. Everything else settles it, as no retry policy is acted on
+    yet.
     Rule: design §7 (F01), §11; requirement E12.
     """
     match ending.failure:
@@ -64,6 +68,8 @@ def settle_run_once(ending: Ending, admission_failures: int) -> WorkChange:
             return WorkChange(WorkState.CANCELLED, None, None, admission_failures)
         case FailureClass.ADMISSION if admission_failures < ADMISSION_FAILURES_MAX:
             return WorkChange(WorkState.BACKOFF, None, admission_backoff_us(admission_failures), admission_failures + 1)
+        case FailureClass.AMBIGUOUS if attempts_used < ATTEMPTS_MAX:
+            return WorkChange(WorkState.READY, None, None, 0)
         case FailureClass.PERMANENT:
             return WorkChange(WorkState.FAILED, Reason.PERMANENT_FAILURE, None, admission_failures)
         case FailureClass.TIMED_OUT:

@@ -180,6 +180,7 @@ class Bench:
             launches=self.launches,
             stops=self.stops,
             executors=registry([ShellExecutor({"PATH": "/bin"})]),
+            environment_layer=lambda _snapshot: {},
             batch=Batch(self.store),
         )
         self.worker = Worker(self.ports, self.completions)

@@ -98,7 +98,7 @@ def test_the_record_of_the_shim_goes_before_the_kernel_s_status() -> None:
     [
         (None, WorkState.COMPLETED, None),
         (FailureClass.KNOWN, WorkState.FAILED, Reason.EXHAUSTED),
-        (FailureClass.AMBIGUOUS, WorkState.FAILED, Reason.EXHAUSTED),
+        (FailureClass.AMBIGUOUS, WorkState.READY, None),
         (FailureClass.PERMANENT, WorkState.FAILED, Reason.PERMANENT_FAILURE),
         (FailureClass.TIMED_OUT, WorkState.FAILED, Reason.TIMED_OUT),
         (FailureClass.CANCELLED, WorkState.CANCELLED, None),
@@ -111,6 +111,16 @@ def test_the_end_of_its_one_attempt_settles_a_run_once_work(
     change = settle_run_once(replace(ADMISSION, failure=failure), admission_failures=0)
 
     assert (change.state, change.reason) == (state, reason)
+
+
+@pytest.mark.req("F01")
+def test_an_unknown_outcome_that_may_be_repeated_is_tried_three_times_in_all() -> None:
+    unknown = replace(ADMISSION, failure=FailureClass.AMBIGUOUS)
+
+    states = [settle_run_once(unknown, 0, attempts).state for attempts in (1, 2, 3)]
+
+    assert states == [WorkState.READY, WorkState.READY, WorkState.FAILED]
+    assert settle_run_once(unknown, 0, 3).reason is Reason.EXHAUSTED
 
 
 @pytest.mark.parametrize("failure", [*FailureClass, None], ids=str)

@@ -29,7 +29,7 @@ def test_a_claim_is_accepted_then_launched_then_pinned_then_let_go(site: Site) -
     bench.settle()
 
     steps = [what for _, what in site.journal if what not in ("beat", "renew")]
-    assert steps == ["accept", "pin", f"go {key.attempt_id}.1"]
+    assert steps == ["accept", "record_phases", "pin", f"go {key.attempt_id}.1"]
     attempt = site.attempt(key.attempt_id)
     assert (attempt.state, attempt.invoke, attempt.isolated) == (AttemptState.RUNNING, Invoke.CALLED, True)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from shared.errors import UnsupportedError
+from shared.model.attempt import Snapshot
 from shared.model.settings import pool_of, registration_of
 from shared.process.launcher import LaunchSpec
 from shared.store.contract import Assignment
@@ -22,8 +23,18 @@ class Executor(Protocol):
     name: str
     isolated: bool
 
-    def prepare(self, assignment: Assignment) -> LaunchSpec:
-        """The launch of this assignment; pure, called outside any transaction."""
+    def sandbox_digest(self, snapshot: Snapshot) -> str | None:
+        """Digest of the sandbox plan the launch will be bound to; None when it is bound to none. Pure. Rule: R14."""
+
+    def prepare(self, assignment: Assignment, layer: Mapping[str, str]) -> LaunchSpec:
+        """The launch of this assignment. Called on a pool thread, outside any transaction.
+
+        Args:
+            layer: Variables that were asked for just now and are stored nowhere (secrets).
+
+        Raises:
+            UnsupportedError: this host cannot launch it as asked.
+        """
 
 
 def registry(executors: Iterable[Executor]) -> Mapping[str, Executor]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shared.errors import UnsupportedError
+from shared.model.attempt import Snapshot
 from shared.model.instant import US_PER_S
 from shared.process.launcher import LaunchSpec
 from shared.store.contract import Assignment
@@ -19,16 +21,25 @@ class ShellExecutor:
         """Take the base environment of every job (see `worker.environment`); copied."""
         self._environment = dict(environment)
 
-    def prepare(self, assignment: Assignment) -> LaunchSpec:
+    def sandbox_digest(self, snapshot: Snapshot) -> str | None:  # noqa: ARG002 - no sandbox is bound yet
+        """See `Executor.sandbox_digest`."""
+        return None
+
+    def prepare(self, assignment: Assignment, layer: Mapping[str, str]) -> LaunchSpec:
         """See `Executor.prepare`. The Work's input becomes standard input; without one it is `/dev/null`."""
         attempt, snapshot = assignment.attempt, assignment.snapshot
         bodies = [item.body for item in assignment.inputs if item.body]
         return LaunchSpec(
             attempt_id=attempt.id,
             epoch=assignment.key.epoch,
-            argv=snapshot.command,
-            env={**self._environment, "TENURE_WORK": attempt.work_id, **dict(snapshot.env)},
+            argv=self._argv(snapshot),
+            env={**self._environment, "TENURE_WORK": attempt.work_id, **dict(snapshot.env), **layer},
             cwd=snapshot.cwd,
             stdin=b"".join(bodies) if bodies else None,
             grace_s=snapshot.grace_us / US_PER_S,
         )
+
+    def _argv(self, snapshot: Snapshot) -> tuple[str, ...]:
+        if snapshot.sandbox is not None:
+            raise UnsupportedError("this version binds no sandbox")
+        return snapshot.command
