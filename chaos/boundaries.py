@@ -128,6 +128,7 @@ ELSEWHERE = frozenset(
         Boundary.HOME_RENAME,
         Boundary.HOME_SYNC,
         # The zygote's, the shim's and the child's: the drill of the launch protocol.
+        Boundary.REAPER_PROBE,
         Boundary.SHIM_FORK,
         Boundary.SHIM_LOCK,
         Boundary.READY_SEND,

@@ -66,6 +66,7 @@ class Boundary(StrEnum):
     READY_RECEIVE = auto()
     GO_SEND = auto()
     # The same launch, as the shim sees it.
+    REAPER_PROBE = auto()  # in the zygote, once: two forks that show who inherits orphans
     SHIM_FORK = auto()  # in the zygote
     SHIM_LOCK = auto()
     READY_SEND = auto()

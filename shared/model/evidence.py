@@ -54,6 +54,8 @@ class ExitRecord:
         error: `STAGE: ERRNO_NAME: text` with stage `register` or `exec`; None when there was none.
         stop: `request`, `stragglers` or None: why the shim signalled the tree.
         tree_empty: `wait4` said ECHILD below a subreaper: no descendant is left.
+        oom: The kernel killed some of it for want of memory, by the count of its own cgroup; never guessed from a signal.
+        output: `uncapped` when the file system could not keep the output to its cap.
     """
 
     status: int | None
@@ -61,6 +63,16 @@ class ExitRecord:
     error: str | None
     stop: str | None
     tree_empty: bool
+    oom: bool = False
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The cgroup of one launch. `inode`: of its directory, for as long as the host runs no other group's."""
+
+    path: str
+    inode: int
 
 
 class LockState(StrEnum):
@@ -84,6 +96,8 @@ class Evidence:
         unreadable: Names of files that exist but could not be read or parsed.
         child_alive: True, False, or None when there is no child record or it cannot be known.
         child_status: Exit status of the gone child by other evidence (pidfd, zombie's stat), as in `ExitRecord.status`.
+        leaf: The cgroup that the child entered before it became the job; None when it had none.
+        reapers: Who may have inherited what the shim left, besides pid 1, as (pid, start ticks); None: unknown.
     """
 
     same_boot: bool
@@ -95,3 +109,5 @@ class Evidence:
     unreadable: tuple[str, ...]
     child_alive: bool | None
     child_status: int | None = None
+    leaf: Leaf | None = None
+    reapers: tuple[tuple[int, int], ...] | None = None

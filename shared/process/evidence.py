@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shared.ids import AttemptId
-from shared.model.evidence import Evidence, ExitRecord, LockState, Pin, ProcessIdentity
+from shared.model.evidence import Evidence, ExitRecord, Leaf, LockState, Pin, ProcessIdentity
 from shared.process import identity
 from shared.process.filelock import probe_open
 
@@ -22,7 +23,7 @@ def read_evidence(attempts_dir: Path, pin: Pin) -> Evidence:
     """Read everything about one pinned launch, in the directory of the pinned epoch. Never raises for what it finds."""
     same_boot = pin.shim.boot_id == identity.boot_id()
     same_pid_ns = pin.shim.pid_ns == identity.pid_namespace()
-    directory = _open_pinned(attempts_dir, pin)
+    directory = open_pinned(attempts_dir, pin)
     if directory is None:
         return Evidence(
             same_boot=same_boot,
@@ -37,10 +38,11 @@ def read_evidence(attempts_dir: Path, pin: Pin) -> Evidence:
     try:
         lock = _probe_pinned(directory, pin)
         exit_record, is_exit_readable = _read_exit(directory)
-        child, is_child_readable = _read_child(directory)
+        record, is_child_readable = _read_child(directory)
     finally:
         os.close(directory)
     unreadable = (() if is_exit_readable else ("exit.json",)) + (() if is_child_readable else ("child.json",))
+    child = None if record is None else record.child
     alive = None if child is None else identity.is_alive(child)
     return Evidence(
         same_boot=same_boot,
@@ -52,6 +54,8 @@ def read_evidence(attempts_dir: Path, pin: Pin) -> Evidence:
         unreadable=unreadable,
         child_alive=alive,
         child_status=None if child is None or alive is not False else identity.zombie_status(child),
+        leaf=None if record is None else record.leaf,
+        reapers=None if record is None else record.reapers,
     )
 
 
@@ -85,8 +89,8 @@ def _has_run(folder: Path) -> bool:
         os.close(directory)
 
 
-def _open_pinned(attempts_dir: Path, pin: Pin) -> int | None:
-    """Open the pinned directory; None when it is missing or is another one."""
+def open_pinned(attempts_dir: Path, pin: Pin) -> int | None:
+    """Open the pinned directory, for the caller to close; None when it is missing or is another one."""
     try:
         directory = os.open(attempts_dir / pin.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -117,13 +121,45 @@ def _read_exit(directory: int) -> tuple[ExitRecord | None, bool]:
         return None, False
 
 
-def _read_child(directory: int) -> tuple[ProcessIdentity | None, bool]:
+@dataclass(frozen=True, slots=True)
+class ChildRecord:
+    """What a child wrote of itself and its launch as its last act before it became the job: `child.json`."""
+
+    child: ProcessIdentity
+    shim: ProcessIdentity | None
+    leaf: Leaf | None
+    reapers: tuple[tuple[int, int], ...] | None
+
+
+def read_child_record(folder: Path) -> ChildRecord | None:
+    """The record in some attempt's directory; None when there is none that can be read."""
+    try:
+        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        return _read_child(directory)[0]
+    finally:
+        os.close(directory)
+
+
+def _read_child(directory: int) -> tuple[ChildRecord | None, bool]:
     """The registered child, None when absent; False when there is a record that cannot be read."""
     try:
         record = _read_record(directory, "child.json")
-        return (None if record is None else identity.identity_from(record.get("child"))), True
-    except (OSError, ValueError):
+        return (None if record is None else _child_from(record)), True
+    except (OSError, ValueError, TypeError, KeyError):
         return None, False
+
+
+def _child_from(record: dict[str, Any]) -> ChildRecord:
+    leaf, reapers = record.get("cgroup"), record.get("reapers")
+    return ChildRecord(
+        child=identity.identity_from(record.get("child")),
+        shim=None if record.get("shim") is None else identity.identity_from(record["shim"]),
+        leaf=Leaf(str(leaf["path"]), int(leaf["inode"])) if isinstance(leaf, dict) else None,
+        reapers=None if reapers is None else tuple((int(pid), int(ticks)) for pid, ticks in reapers),
+    )
 
 
 def _read_record(directory: int, name: str) -> dict[str, Any] | None:
@@ -152,4 +188,13 @@ def _exit_from(record: dict[str, Any]) -> ExitRecord:
     if status is not None and type(status) is not int:
         raise ValueError("exit.json: status is no number")
     error, stop = (None if record.get(key) is None else str(record[key]) for key in ("error", "stop"))
-    return ExitRecord(status=status, ran=ran, error=error, stop=stop, tree_empty=tree_empty)
+    oom, output = bool(record.get("oom")), record.get("output")
+    return ExitRecord(
+        status=status,
+        ran=ran,
+        error=error,
+        stop=stop,
+        tree_empty=tree_empty,
+        oom=oom,
+        output=None if output is None else str(output),
+    )

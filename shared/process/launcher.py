@@ -25,6 +25,7 @@ from shared.boundary import Boundary, Side
 from shared.errors import TenureError
 from shared.ids import AttemptId, attempt_directory
 from shared.model.evidence import Pin, ProcessIdentity
+from shared.process.leaves import Leaves
 from shared.process.limits import inherited_file_limit
 from shared.process.shim import GO, HEADER_BYTES, describe_fault
 
@@ -64,6 +65,7 @@ class LaunchSpec:
         env: The whole environment of the job, but for TENURE_ATTEMPT and TENURE_EPOCH, which the shim adds.
         stdin: Content of the job's standard input; None is /dev/null.
         grace_s: Seconds between TERM and KILL, for stops and stragglers.
+        output_max: Bytes kept of each output stream, the last ones, rounded up to a block; None: all.
     """
 
     attempt_id: str
@@ -73,6 +75,7 @@ class LaunchSpec:
     cwd: str
     stdin: bytes | None
     grace_s: float
+    output_max: int | None = None
 
 
 @runtime_checkable
@@ -113,11 +116,14 @@ class ZygoteLauncher:
 
     The shim is exec'ed instead when the request could not be sent, and from then on when a zygote died without ever having
     served a launch. A request that was sent is never repeated: one spawn per epoch.
+
+    Each job gets a cgroup of its own where one can be had (tried at the start); `with_leaves=False` does without.
     """
 
-    def __init__(self, attempts_dir: Path, home: Path) -> None:
+    def __init__(self, attempts_dir: Path, home: Path, *, with_leaves: bool = True) -> None:
         self._attempts = os.open(attempts_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._home = home
+        self._leaves = Leaves.find(self._attempts) if with_leaves else None
         self._lock = threading.Lock()  # guards the two below; the socket itself sends whole messages
         self._zygote: _Zygote | None = None
         self._is_zygote_usable = True
@@ -125,8 +131,8 @@ class ZygoteLauncher:
 
     def launch(self, spec: LaunchSpec) -> HeldLaunch:
         """See `Launcher`."""
-        order = _encode(spec)
         name = attempt_directory(AttemptId(spec.attempt_id), spec.epoch)
+        order = _encode(spec, None if self._leaves is None else self._leaves.path(name))
         directory = self._make_directory(name, spec)
         ours, theirs = socket.socketpair()
         try:
@@ -162,6 +168,13 @@ class ZygoteLauncher:
             if self._attempts >= 0:
                 os.close(self._attempts)
                 self._attempts = -1
+            if self._leaves is not None:
+                self._leaves.sweep()
+
+    @property
+    def leaves(self) -> str | None:
+        """The folder in which jobs get cgroups of their own, for `doctor`; None where they get none."""
+        return None if self._leaves is None else self._leaves.parent
 
     @property
     def zygote_pid(self) -> int | None:
@@ -339,7 +352,7 @@ def _python(mode: str, *descriptors: int) -> subprocess.Popen[bytes]:
     )
 
 
-def _encode(spec: LaunchSpec) -> bytes:
+def _encode(spec: LaunchSpec, leaf: str | None) -> bytes:
     """The order as it goes through the gate; bytes travel as latin-1 text, whatever the locale made of them.
 
     Raises:
@@ -353,6 +366,8 @@ def _encode(spec: LaunchSpec) -> bytes:
         "cwd": _word(spec.cwd),
         "stdin": spec.stdin is not None,
         "grace_s": spec.grace_s,
+        "leaf": leaf,
+        "output_max": spec.output_max,
         "arm": boundary.armed(),
     }
     data = json.dumps(order).encode()

@@ -11,7 +11,9 @@ from __future__ import annotations
 import functools
 import os
 
-STATE, PPID, PGRP, SESSION, START_TICKS, EXIT_CODE = 0, 1, 2, 3, 19, 49
+STATE, PPID, PGRP, SESSION, FLAGS, START_TICKS, EXIT_CODE = 0, 1, 2, 3, 6, 19, 49
+KERNEL_THREAD = 0x00200000  # PF_KTHREAD; inside a pid namespace pid 2 is a process like any other
+ANCESTORS_MAX = 64
 
 
 @functools.cache
@@ -58,6 +60,69 @@ def is_ended(pid: int, fields: list[bytes]) -> bool:
         return len(os.listdir(f"/proc/{pid}/task")) <= 1
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def is_kernel_thread(fields: list[bytes]) -> bool:
+    """True for what the kernel runs for itself."""
+    return bool(int(fields[FLAGS]) & KERNEL_THREAD)
+
+
+def lineage(pid: int) -> list[list[int]]:
+    """A process and what is above it, each as [pid, start ticks], without pid 1.
+
+    Raises:
+        OSError: one of them cannot be seen, or there are more than 64.
+    """
+    found: list[list[int]] = []
+    while pid > 1:
+        fields = stat_fields(pid)
+        found.append([pid, int(fields[START_TICKS])])
+        if len(found) > ANCESTORS_MAX:
+            raise OSError("more ancestors than a record has room for")
+        pid = int(fields[PPID])
+    return found
+
+
+def fork_count() -> int:
+    """Processes and threads started since boot, in every namespace.
+
+    Raises:
+        OSError: the kernel does not tell.
+    """
+    with open("/proc/stat", "rb") as file:
+        for line in file:
+            if line.startswith(b"processes "):
+                return int(line.split()[1])
+    raise OSError("/proc/stat counts no processes")
+
+
+def blindness() -> str | None:
+    """Why `/proc` may not show us every process of our pid namespace; None when it shows all."""
+    try:
+        if os.readlink("/proc/self") != str(os.getpid()):
+            return "/proc belongs to another pid namespace"
+        if any(option.startswith(b"hidepid=") and option[8:] not in _SHOWN for option in _mount_options()):
+            return "/proc is mounted with hidepid"
+        stat_fields(1)
+        if fork_count() <= 0:
+            return "/proc/stat counts no processes"
+    except OSError:
+        return "/proc does not show every process"
+    return None
+
+
+_SHOWN = (b"0", b"off")
+
+
+def _mount_options() -> list[bytes]:
+    """Options of the file system that is mounted on `/proc`; of several, the one on top."""
+    options: list[bytes] = []
+    with open("/proc/self/mountinfo", "rb") as file:
+        for line in file:
+            own, _, shared = line.partition(b" - ")
+            if own.split()[4] == b"/proc":
+                options = shared.split()[2].split(b",")
+    return options
 
 
 def pidfs_inode(fd: int) -> int | None:

@@ -54,6 +54,23 @@ def publish(directory: int, name: str, record: dict[str, Any], at: RecordBoundar
         os.close(fd)
 
 
-def encode(*, status: int | None, ran: bool, error: str | None, stop: str | None, tree_empty: bool) -> dict[str, Any]:
+def encode(
+    *,
+    status: int | None,
+    ran: bool,
+    error: str | None,
+    stop: str | None,
+    tree_empty: bool,
+    oom: bool = False,
+    output: str | None = None,
+) -> dict[str, Any]:
     """The content of `exit.json`; keys are those of `ExitRecord`."""
-    return {"status": status, "ran": ran, "error": error, "stop": stop, "tree_empty": tree_empty}
+    return {
+        "status": status,
+        "ran": ran,
+        "error": error,
+        "stop": stop,
+        "tree_empty": tree_empty,
+        "oom": oom,
+        "output": output,
+    }

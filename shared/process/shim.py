@@ -23,8 +23,8 @@ import time
 
 from shared import boundary
 from shared.boundary import Boundary, Side
-from shared.process import procfs
-from shared.process.reaper import Reaper
+from shared.process import cgroup, procfs
+from shared.process.reaper import SIGNALS, Reaper
 from shared.process.record import CHILD_AT, EXIT_AT, RECORD_BYTES, encode, publish, reserve
 
 TYPE_CHECKING = False
@@ -46,17 +46,18 @@ _IGNORED = [number for number in signal.valid_signals() if signal.getsignal(numb
 _SHIM_IGNORES = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 
 
-def live(gate: int, directory: int, *, is_subreaper: bool) -> NoReturn:
+def live(gate: int, directory: int, reapers: list[list[int]] | None, *, is_subreaper: bool) -> NoReturn:
     """Be the shim of one launch from its lock to its exit record; never returns.
 
     Args:
         gate: Our end of the gate; the other end exists in the worker only.
         directory: The attempt's directory.
+        reapers: Who may inherit what we leave if we are killed, each as [pid, start ticks]; None: unknown.
         is_subreaper: Orphans below us come to us, so ECHILD means that no descendant is left.
     """
     code = FAULT
     try:
-        code = _live(gate, directory, is_subreaper=is_subreaper)
+        code = _live(gate, directory, reapers, is_subreaper=is_subreaper)
     except BaseException as fault:  # noqa: BLE001 - whatever it is, the worker should read it, if it is still there
         try:
             os.write(gate, json.dumps({"error": describe_fault(fault)}).encode() + b"\n")
@@ -66,7 +67,7 @@ def live(gate: int, directory: int, *, is_subreaper: bool) -> NoReturn:
         os._exit(code)
 
 
-def _live(gate: int, directory: int, *, is_subreaper: bool) -> int:
+def _live(gate: int, directory: int, reapers: list[list[int]] | None, *, is_subreaper: bool) -> int:
     os.setsid()
     for number in _SHIM_IGNORES:
         signal.signal(number, signal.SIG_IGN)
@@ -89,16 +90,25 @@ def _live(gate: int, directory: int, *, is_subreaper: bool) -> int:
     child = boundary.fork(Boundary.CHILD_FORK)
     if child == 0:
         os.close(errors)
-        _become_job(order, directory, report, shim, is_subreaper=is_subreaper)
+        launch = {"shim": shim, "subreaper": is_subreaper, "reapers": reapers}
+        _become_job(order, directory, report, launch, is_subreaper=is_subreaper)
     os.close(report)
     os.close(gate)
     _await_exec(errors)
-    Reaper(child, directory, errors, grace_s=order["grace_s"], is_subreaper=is_subreaper).run()
+    Reaper(
+        child,
+        directory,
+        errors,
+        grace_s=order["grace_s"],
+        is_subreaper=is_subreaper,
+        leaf=order["leaf"],
+        output_max=order["output_max"],
+    ).run()
     return ENDED
 
 
 def receive_order(gate: int) -> dict[str, Any]:
-    """Read what is to be run, sent ahead of GO: attempt, epoch, argv, environment, cwd, grace.
+    """Read what is to be run, sent ahead of GO: attempt, epoch, argv, environment, cwd, grace, leaf, cap of the output.
 
     Raises:
         EOFError: the worker went before it had sent all of it.
@@ -138,7 +148,7 @@ def _is_released(gate: int) -> bool:
     poll.register(gate, select.POLLIN)
     if not poll.poll(GATE_TIMEOUT_S * 1000):
         return False
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         word = os.read(gate, 1)
     except OSError:
@@ -160,7 +170,7 @@ def _await_exec(errors: int) -> None:
 
 
 def _become_job(
-    order: dict[str, Any], directory: int, report: int, shim: dict[str, Any], *, is_subreaper: bool
+    order: dict[str, Any], directory: int, report: int, launch: dict[str, Any], *, is_subreaper: bool
 ) -> NoReturn:
     stage = "register"
     try:
@@ -178,7 +188,8 @@ def _become_job(
         except OSError as fault:
             raise OSError(fault.errno, f"working directory: {fault.strerror}", fault.filename) from None
         stage = "register"
-        record = {"child": procfs.describe(os.getpid()), "shim": shim, "subreaper": is_subreaper}
+        leaf = None if order["leaf"] is None else cgroup.enter(order["leaf"])
+        record = {"child": procfs.describe(os.getpid()), "cgroup": leaf, **launch}
         publish(directory, "child.json", record, CHILD_AT)
         stage = "exec"
         boundary.reached(Boundary.CHILD_EXEC, Side.BEFORE)

@@ -42,6 +42,20 @@ def kill(root: int) -> None:
         _signal(pid, parent, signal.SIGKILL)
 
 
+def kill_one(pid: int, at: Boundary = Boundary.TREE_SIGNAL) -> None:
+    """Kill a member of a frozen cgroup: it can neither end nor fork, so its number cannot change hands."""
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        boundary.pidfd_kill(fd, signal.SIGKILL, at)
+    except (ProcessLookupError, PermissionError):
+        pass
+    finally:
+        os.close(fd)
+
+
 def _signal(pid: int, parent: int, number: int) -> None:
     try:
         fd = os.pidfd_open(pid)

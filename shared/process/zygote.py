@@ -15,6 +15,7 @@ import os
 import resource
 import signal
 import socket
+import time
 import warnings  # noqa: F401 - os.execvpe imports it, in the child, at each launch
 
 from shared import boundary
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
+PROBE_PAUSE_S = 0.0005
 
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
@@ -38,10 +40,11 @@ def main(arguments: list[str]) -> NoReturn:
     for fd in descriptors:
         os.set_inheritable(fd, False)  # noqa: FBT003 - the signature is the standard library's
     _prepare(files_soft)
+    reapers = _find_reapers()
     if mode == "once":
-        _fork_shim(*descriptors, control=None)
+        _fork_shim(descriptors, reapers, control=None)
         os._exit(0)
-    _serve(socket.socket(fileno=descriptors[0]))
+    _serve(socket.socket(fileno=descriptors[0]), reapers)
 
 
 def _prepare(files_soft: int) -> None:
@@ -59,7 +62,33 @@ def _prepare(files_soft: int) -> None:
     gc.disable()
 
 
-def _serve(control: socket.socket) -> NoReturn:
+def _find_reapers() -> list[list[int]] | None:
+    """Who may inherit what a shim of ours leaves behind, besides pid 1: the nearest subreaper above us, and what is above that.
+
+    Tried with an orphan, as the kernel does not say who is a subreaper. Narrower than all ancestors, because a terminal or a
+    multiplexer among them would make a suspect of everything that a person starts there later; an ancestor nearer than the
+    one found that becomes a subreaper afterwards would be missed, and none of ours ever does. None: unknown.
+    """
+    answer, told = os.pipe()
+    middle = boundary.fork(Boundary.REAPER_PROBE)
+    if middle == 0:
+        middle = os.getpid()
+        if boundary.fork(Boundary.REAPER_PROBE) == 0:
+            while os.getppid() == middle:
+                time.sleep(PROBE_PAUSE_S)
+            os.write(told, str(os.getppid()).encode())
+        os._exit(0)
+    os.close(told)
+    try:
+        heir = int(os.read(answer, 32))
+        return procfs.lineage(heir)
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(answer)
+
+
+def _serve(control: socket.socket, reapers: list[list[int]] | None) -> NoReturn:
     while True:
         request, descriptors, _, _ = socket.recv_fds(control, 16, 2)
         if not request:
@@ -68,17 +97,19 @@ def _serve(control: socket.socket) -> NoReturn:
             os.set_inheritable(fd, False)  # noqa: FBT003 - recv_fds of Python 3.11 drops MSG_CMSG_CLOEXEC
         if len(descriptors) == 2:
             try:
-                _fork_shim(*descriptors, control=control)
+                _fork_shim(descriptors, reapers, control=control)
             except OSError:
                 pass  # the launcher reads end-of-file: nothing ran
         for fd in descriptors:
             os.close(fd)
 
 
-def _fork_shim(gate: int, directory: int, *, control: socket.socket | None) -> None:
+def _fork_shim(descriptors: list[int], reapers: list[list[int]] | None, *, control: socket.socket | None) -> None:
     if boundary.fork(Boundary.SHIM_FORK) != 0:
         return
     if control is not None:
         control.close()  # no exec follows that would: a copy here would hide the worker's death from the zygote
     _prctl(PR_SET_NAME, b"tenure-shim", 0, 0, 0)
-    shim.live(gate, directory, is_subreaper=_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    is_subreaper = _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    gate, directory = descriptors
+    shim.live(gate, directory, reapers, is_subreaper=is_subreaper)

@@ -112,7 +112,10 @@ def test_the_zygote_loads_little() -> None:
     assert ours == str(
         sorted(
             ["shared", "shared.boundary", "shared.process"]
-            + [f"shared.process.{name}" for name in ("procfs", "reaper", "record", "shim", "tree", "zygote")]
+            + [
+                f"shared.process.{name}"
+                for name in ("cgroup", "procfs", "reaper", "record", "ring", "shim", "tree", "zygote")
+            ]
         )
     )
 

@@ -18,7 +18,7 @@ from shared.model.evidence import LockState, ProcessIdentity
 from shared.process import filelock
 from shared.process.filelock import IncarnationLock, probe
 from shared.process.identity import identify, is_alive, machine_id, time_namespace, zombie_status
-from shared.process.output import read_from
+from shared.process.output import Piece, read_from
 from shared.process.watcher import Watcher
 from tests.support.processes import Reaper
 from tests.support.waiting import wait_until
@@ -217,12 +217,12 @@ class TestWatcher:
 
 def test_output_is_read_on_by_offset(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    assert read_from(path, 0, 10) == b""
+    assert read_from(path, 0, 10) == Piece(0, b"")
     path.write_bytes(b"0123456789")
 
-    assert read_from(path, 0, 4) == b"0123"
-    assert read_from(path, 4, 100) == b"456789"
-    assert read_from(path, 10, 4) == b""
+    assert read_from(path, 0, 4) == Piece(0, b"0123")
+    assert read_from(path, 4, 100) == Piece(4, b"456789")
+    assert read_from(path, 10, 4) == Piece(10, b"")
 
 
 def _waiting_child(code: int) -> tuple[int, int]:

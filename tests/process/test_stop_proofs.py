@@ -12,7 +12,7 @@ import pytest
 
 from shared.model.evidence import LockState, Pin
 from shared.model.stop import StopResult
-from shared.process.identity import is_alive
+from shared.process.identity import identify, is_alive
 from shared.process.stopper import prove_stopped, stop
 from tests.process.launch_host import Host, attempt_of
 from tests.process.test_shim_stragglers import DAEMON, IGNORES_TERM
@@ -212,31 +212,36 @@ class TestUnproven:
 
         result = prove_pinned(host, pin)
 
+        inside = ("cgroup",) if host.launcher.leaves else ()
         assert result.proof is None
-        assert [line.partition(":")[0] for line in result.tried if line[0] == "S"] == ["S0", "S3", "S1", "S1b"]
+        assert [line.partition(":")[0] for line in result.tried if line[0] == "S"] == [
+            "S0",
+            "S3",
+            "S1",
+            "S1b",
+            "S2",
+            "S5",
+        ]
         assert {suspect.pid: suspect.matched for suspect in result.suspects} == {
             pin.shim.pid: ("shim",),
-            child.pid: ("below shim", "child", "environment"),
+            child.pid: ("below shim", "child", *inside, "environment", "tree.lock"),
         }
         assert is_alive(child)
 
-    def test_a_daemon_left_by_a_dead_shim_is_listed(self, host: Host) -> None:
+    def test_a_daemon_left_by_a_dead_shim_is_stopped_with_the_child(self, host: Host) -> None:
         pin = host.start(["sh", "-c", "setsid sleep 61 & echo $!; exec sleep 60"])
-        escaped = int(wait_until(lambda: host.out(pin), "the daemon is named"))
-        host.tell(escaped)
+        escaped = identify(int(wait_until(lambda: host.out(pin), "the daemon is named")))
+        host.tell(escaped.pid)
         kill_shim(host, pin)
         child = host.evidence(pin).child
         assert child is not None
 
         result = stop_pinned(host, pin)
 
-        assert not is_alive(child), "the registered child was stopped"
-        assert result.proof is None
-        assert [suspect.pid for suspect in result.suspects] == [escaped]
-        assert "environment" in result.suspects[0].matched
-        assert "sleep 61" in result.suspects[0].command_line
-        assert "S1: no exit record" in result.tried
-        assert "S1b: a child registered itself" in result.tried
+        assert (is_alive(child), is_alive(escaped)) == (False, False)
+        assert (result.terms, result.kills) == (2, 0)
+        assert escaped.pid not in [suspect.pid for suspect in result.suspects]
+        assert result.proof in {"S2", "S5", None}, "what else runs on this host may look like an orphan of it"
 
     def test_an_attempt_of_the_same_name_in_another_home_is_no_suspect(self, host: Host, tmp_path: Path) -> None:
         here = host.start(["sh", "-c", "setsid sleep 61 & exec sleep 60"], attempt_id="w5.1")
@@ -250,17 +255,18 @@ class TestUnproven:
         assert other is not None
         assert not {other.pid, there.shim.pid} & {suspect.pid for suspect in suspects}
 
-    def test_a_child_that_ignores_term_below_a_dead_shim_is_killed_and_its_group_listed(self, host: Host) -> None:
+    def test_a_child_that_ignores_term_below_a_dead_shim_is_killed_with_its_group(self, host: Host) -> None:
         pin = host.start(["sh", "-c", "trap '' TERM; sleep 62 & echo $!; while :; do sleep 0.01; done"])
-        left = int(wait_until(lambda: host.out(pin), "the trap is set"))
-        host.tell(left)
+        left = identify(int(wait_until(lambda: host.out(pin), "the trap is set")))
+        host.tell(left.pid)
         kill_shim(host, pin)
 
         result = stop_pinned(host, pin, grace_s=0.05)
 
-        assert result.proof is None
-        assert left in [suspect.pid for suspect in result.suspects]
-        assert {"session", "group"} <= set(next(each for each in result.suspects if each.pid == left).matched)
+        child = host.evidence(pin).child
+        assert child is not None
+        assert (is_alive(child), is_alive(left)) == (False, False)
+        assert result.kills >= 2
 
     def test_a_directory_that_is_not_the_pinned_one_proves_nothing(self, host: Host) -> None:
         pin = host.run(["true"])
