@@ -56,6 +56,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "run": Entry("shared.commands.run:main", "run a command and follow it: its output, its exit code"),
         "submit": Entry("shared.commands.submit:main", "hand in work and print its id"),
         "work": Entry("shared.commands.work:main", "list, show, logs, cancel"),
+        "attempt": Entry("shared.commands.attempt:main", "show, reconcile, confirm-stopped, cancel"),
     },
     "Look": {
         "status": Entry("shared.commands.status:main", "who leads, which workers are there, what is under way"),
@@ -63,7 +64,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "doctor": Entry("shared.commands.doctor:main", "what is wrong, and what to do about it"),
     },
     "Keep": {
-        "store": Entry("shared.commands.store:main", "check, backup"),
+        "store": Entry("shared.commands.store:main", "check, backup, adopt, migrate"),
         "drill": Entry("chaos.cli:main", "harm a tenure of its own on purpose, and check what is left"),
     },
 }

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from shared.errors import UsageError
-from shared.ids import WorkId, is_work_id
+from shared.ids import AttemptId, WorkId, is_attempt_id, is_work_id
 
 
 class Parser(argparse.ArgumentParser):
@@ -83,6 +83,32 @@ def work_named(text: str | None, prog: str) -> WorkId:
     if not is_work_id(text):
         raise UsageError(f"{prog}: {text!r} is no work's id", hint="one looks like w41; `tenure work list` shows them")
     return WorkId(text)
+
+
+def attempt_named(text: str | None, prog: str) -> AttemptId:
+    """An attempt's id from the command line.
+
+    Raises:
+        UsageError: there is none, or it is of another shape.
+    """
+    if text is None:
+        raise UsageError(f"{prog}: which attempt? Its id is missing", hint="`tenure work show w41` names them")
+    if not is_attempt_id(text):
+        hint = f"`tenure work show {text}` names its attempts" if is_work_id(text) else "one looks like w41.2"
+        raise UsageError(f"{prog}: {text!r} is no attempt's id", hint=hint)
+    return AttemptId(text)
+
+
+def reason_given(text: str | None, prog: str) -> str:
+    """What `--reason` says, for a decision that is recorded as a person's.
+
+    Raises:
+        UsageError: it was not given, or says nothing.
+    """
+    if text is None or not text.strip():
+        hint = "it is kept as the word of whoever decides"
+        raise UsageError(f'{prog}: why? Say it with --reason "…"', hint=hint)
+    return text.strip()
 
 
 def whole_number(text: str, option: str, *, least: int, most: int) -> int:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from shared.commands.arguments import Parser, add_json
-from shared.commands.findings import PLACE_CHECKS, STORE_CHECKS, Finding, Patient, Severity
+from shared.commands.findings import Finding, Patient, Severity
+from shared.commands.findings_place import PLACE_CHECKS
+from shared.commands.findings_store import STORE_CHECKS
 from shared.commands.json_views import Json
 from shared.commands.open_home import opened, place_of_home
 from shared.commands.render import Ink, escaped, print_json

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 
 from shared.commands.attendance import Attendance
 from shared.commands.render import iso, milliseconds
-from shared.model.attempt import Attempt, Lease, Segment
+from shared.ids import AttemptId
+from shared.model.attempt import Attempt, Lease, Phase, Segment
 from shared.model.evidence import Pin
 from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
@@ -46,22 +47,31 @@ class WorkFacts:
 def work_facts(tx: ReadTx, works: Sequence[Work]) -> list[WorkFacts]:
     """Read all about some Works."""
     orders = {order.attempt_id: order for order in tx.stop_orders(limit=ORDERS_READ)} if works else {}
-    found = []
-    for work in works:
-        attempts = []
-        for attempt in tx.attempts(work.id):
-            snapshot = tx.snapshot(attempt.id)
-            attempts.append(
-                AttemptFacts(
-                    attempt,
-                    tuple(tx.segments(attempt.id)),
-                    tx.lease(attempt.id),
-                    orders.get(attempt.id),
-                    None if snapshot is None else snapshot.command,
-                )
-            )
-        found.append(WorkFacts(work, tuple(attempts), tx.now))
-    return found
+    return [
+        WorkFacts(work, tuple(_facts(tx, attempt, orders.get(attempt.id)) for attempt in tx.attempts(work.id)), tx.now)
+        for work in works
+    ]
+
+
+def attempt_facts(tx: ReadTx, attempt: Attempt) -> AttemptFacts:
+    """Read all about one attempt."""
+    return _facts(tx, attempt, order_of(tx, attempt.id))
+
+
+def order_of(tx: ReadTx, attempt_id: AttemptId) -> StopOrder | None:
+    """The open stop order of an attempt; None when there is none."""
+    return next((order for order in tx.stop_orders(limit=ORDERS_READ) if order.attempt_id == attempt_id), None)
+
+
+def _facts(tx: ReadTx, attempt: Attempt, order: StopOrder | None) -> AttemptFacts:
+    snapshot = tx.snapshot(attempt.id)
+    return AttemptFacts(
+        attempt=attempt,
+        segments=tuple(tx.segments(attempt.id)),
+        lease=tx.lease(attempt.id),
+        stop_order=order,
+        command=None if snapshot is None else snapshot.command,
+    )
 
 
 def work_view(facts: WorkFacts) -> Json:
@@ -71,6 +81,7 @@ def work_view(facts: WorkFacts) -> Json:
         "id": work.id,
         "state": work.state,
         "reason": work.reason,
+        "reason_limit": work.reason_limit,
         "scope": work.scope,
         "binding": work.binding,
         "command": None if work.command is None else list(work.command),
@@ -78,6 +89,7 @@ def work_view(facts: WorkFacts) -> Json:
         "cwd": work.cwd,
         "pool": work.pool,
         "priority": work.priority,
+        "grants": list(work.grants),
         "attempts_used": work.attempts_used,
         "admission_failures": work.admission_failures,
         "backoff_ms": milliseconds(work.backoff_us),
@@ -120,6 +132,8 @@ def attempt_view(facts: AttemptFacts, now: Instant) -> Json:
         "lease": None if facts.lease is None else lease_view(facts.lease, now),
         "stop_order": None if facts.stop_order is None else stop_order_view(facts.stop_order),
         "segments": [segment_view(segment) for segment in facts.segments],
+        "segments_dropped": attempt.segments_dropped,
+        "segments_dropped_ms": milliseconds(attempt.segments_dropped_us),
     }
 
 
@@ -139,6 +153,21 @@ def segment_view(segment: Segment) -> Json:
         "relaunched": segment.relaunched,
         "began_at": iso(segment.began_at_us),
         "ended_at": iso(segment.ended_at_us),
+        "active_ms": milliseconds(segment.active_us),
+        "wake_event": segment.wake_event,
+        "sandbox_digest": segment.sandbox_digest,
+        "phases": [phase_view(phase) for phase in segment.phases],
+        "phases_dropped": segment.phases_dropped,
+    }
+
+
+def phase_view(phase: Phase) -> Json:
+    """A named part of a launch; without an end it was under way when its segment last wrote."""
+    return {
+        "name": phase.name,
+        "began_at": iso(phase.began_at_us),
+        "ended_at": iso(phase.ended_at_us),
+        "outcome": phase.outcome,
     }
 
 

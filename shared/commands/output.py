@@ -1,6 +1,7 @@
 """The two outputs of a job on their way to a reader: files that only grow, read by offset, written on byte by byte.
 
-To a terminal, `SafeSink` shows control characters instead of sending them, because a job's output may be anybody's.
+Of a capped output the head may be gone by the time it is read; how much is said where it is missing, never in its place. To a
+terminal, `SafeSink` shows control characters instead of sending them, because a job's output may be anybody's.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 import codecs
 import os
 import select
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from shared.commands.render import escaped
+from shared.process.output import Piece, read_open
 
 CHUNK_BYTES = 256 * 1024
 
@@ -77,22 +80,38 @@ class Tail:
         self._fd: int | None = None
         self._offset = 0
 
-    def read(self) -> bytes:
-        """What has come since, at most one chunk; empty when that is nothing."""
+    def read(self) -> Piece:
+        """What has come since, at most one chunk; no data when that is nothing. A piece that begins later than the one before
+        ended comes behind a gap.
+        """
         if self._fd is None:
             try:
                 self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
-                return b""
-        data = os.pread(self._fd, CHUNK_BYTES, self._offset)
-        self._offset += len(data)
-        return data
+                return Piece(self._offset, b"")
+        piece = read_open(self._fd, self._offset, CHUNK_BYTES)
+        if piece.data:
+            self._offset = piece.end
+        else:
+            self._offset = min(self._offset, os.fstat(self._fd).st_size)  # a job may cut its own output
+        return piece
+
+    @property
+    def offset(self) -> int:
+        """Where the next piece begins when nothing is missing."""
+        return self._offset
 
     def close(self) -> None:
         """Give the descriptor back."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+
+def say_dropped(file: str, count: int) -> None:
+    """Tell on standard error that bytes of an output are kept no more, before what comes behind them."""
+    stream = {"out": "standard output", "err": "standard error"}[file]
+    print(f"tenure: {stream}: {count} bytes dropped before this", file=sys.stderr, flush=True)
 
 
 class Outputs:
@@ -102,13 +121,20 @@ class Outputs:
     one. So what is read is whole and comes once.
     """
 
-    def __init__(self, attempts_dir: Path, sinks: Sequence[tuple[str, Sink]]) -> None:
-        """Take the sinks: (file name, where its bytes go)."""
+    def __init__(
+        self, attempts_dir: Path, sinks: Sequence[tuple[str, Sink]], say_dropped: Callable[[str, int], None]
+    ) -> None:
+        """Take the sinks: (file name, where its bytes go).
+
+        Args:
+            say_dropped: Told of bytes that are kept no more, before what comes behind them: (file name, how many).
+        """
         self._attempts_dir = attempts_dir
         self._sinks = sinks
+        self._say_dropped = say_dropped
         self._done: set[str] = set()
         self._current: str | None = None
-        self._tails: list[tuple[Tail, Sink]] = []
+        self._tails: list[tuple[str, Tail, Sink]] = []
 
     def point_at(self, directories: Sequence[str]) -> None:
         """Take up the launches to be read, in order; an earlier one is read to its end before the next."""
@@ -117,15 +143,18 @@ class Outputs:
                 self.drain()
                 self._leave()
                 self._current = name
-                self._tails = [(Tail(self._attempts_dir / name / file), sink) for file, sink in self._sinks]
+                self._tails = [(file, Tail(self._attempts_dir / name / file), sink) for file, sink in self._sinks]
 
     def pump(self) -> bool:
         """Pass on what has come, at most one chunk of each; False when that was nothing."""
         moved = False
-        for tail, sink in self._tails:
-            data = tail.read()
-            if data:
-                sink.write(data)
+        for file, tail, sink in self._tails:
+            expected = tail.offset
+            piece = tail.read()
+            if piece.data:
+                if piece.offset > expected:
+                    self._say_dropped(file, piece.offset - expected)
+                sink.write(piece.data)
                 moved = True
         return moved
 
@@ -141,7 +170,7 @@ class Outputs:
             sink.close()
 
     def _leave(self) -> None:
-        for tail, _ in self._tails:
+        for _, tail, _ in self._tails:
             tail.close()
         if self._current is not None:
             self._done.add(self._current)

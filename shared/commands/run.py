@@ -14,7 +14,7 @@ from shared.commands.arguments import Parser, split_command
 from shared.commands.follow import Follower
 from shared.commands.open_home import OpenHome, opened, working_folder
 from shared.commands.outcome import TENURE_FAILED
-from shared.commands.output import Outputs, RawSink
+from shared.commands.output import Outputs, RawSink, say_dropped
 from shared.commands.request import add_request_options, hand_in, new_work
 from shared.errors import IndeterminateError, StoreBusyError, TenureError, UsageError
 from shared.ids import WorkId
@@ -88,7 +88,7 @@ def _hand_in(door: OpenHome, wanted: NewWork) -> WorkId:
 
 
 def _follow(door: OpenHome, work_id: WorkId) -> int:
-    outputs = Outputs(door.place.attempts, [("out", RawSink(1)), ("err", RawSink(2))])
+    outputs = Outputs(door.place.attempts, [("out", RawSink(1)), ("err", RawSink(2))], say_dropped)
     again = door.command(f"work logs --follow {work_id}")
     try:
         end = Follower(door, work_id, outputs, _say).run()

@@ -24,6 +24,7 @@ from shared.commands.json_views import (
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import Ink, duration, escaped, print_json, quoted, table
 from shared.commands.work_text import counted_tries
+from shared.model.attempt import AttemptState
 from shared.model.host import PassRecord, StopOrder
 from shared.model.instant import Instant
 from shared.model.work import Work, WorkState
@@ -42,14 +43,18 @@ class Snapshot:
     Attributes:
         counts: Works not ended, by state; at most `COUNTED_MAX` of each are counted.
         live: Running Works with their attempts, oldest first; at most `SHOWN_MAX`.
-        unproven: Open stop orders, oldest first; at most `SHOWN_MAX`.
+        cancelling: Open stop orders of cancelled attempts, oldest first; with `unproven` at most `SHOWN_MAX`.
+        unproven: The other open stop orders, oldest first.
+        capped: Names of the lists that were cut off.
     """
 
     rows: Rows
     counts: Counter[WorkState]
     live: tuple[WorkFacts, ...]
     needs_person: tuple[WorkFacts, ...]
+    cancelling: tuple[StopOrder, ...]
     unproven: tuple[StopOrder, ...]
+    capped: tuple[str, ...]
     last_pass: PassRecord | None
 
     @property
@@ -77,27 +82,40 @@ def read(tx: ReadTx) -> Snapshot:
     """Read it all in one snapshot."""
     counts = Counter[WorkState]()
     running: list[Work] = []
+    capped: list[str] = []
     for state in OPEN_STATES:
         found = tx.works(states=(state,), after=0, limit=COUNTED_MAX)
         if found:
             counts[state] = len(found)
         if state is WorkState.RUNNING:
-            running = found[:SHOWN_MAX]
+            running = found
     undecided = [attempt.work_id for attempt in tx.needs_person(limit=SHOWN_MAX)]
-    works = [work for work_id in undecided if (work := tx.work(work_id)) is not None]
     live = [work for work in running if work.id not in set(undecided)]
+    orders = tx.stop_orders(limit=SHOWN_MAX)
+    cancelled = {order.id for order in orders if _was_cancelled(tx, order)}
+    capped += ["running"] if len(live) > SHOWN_MAX else []
+    capped += ["recovery_required"] if len(undecided) == SHOWN_MAX else []
+    capped += ["cancelling", "unproven_stops"] if len(orders) == SHOWN_MAX else []
+    works = [work for work_id in undecided if (work := tx.work(work_id)) is not None]
     return Snapshot(
         rows=read_rows(tx),
         counts=counts,
-        live=tuple(work_facts(tx, live)),
+        live=tuple(work_facts(tx, live[:SHOWN_MAX])),
         needs_person=tuple(work_facts(tx, works)),
-        unproven=tuple(tx.stop_orders(limit=SHOWN_MAX)),
+        cancelling=tuple(order for order in orders if order.id in cancelled),
+        unproven=tuple(order for order in orders if order.id not in cancelled),
+        capped=tuple(capped),
         last_pass=tx.last_pass(),
     )
 
 
+def _was_cancelled(tx: ReadTx, order: StopOrder) -> bool:
+    attempt = tx.attempt(order.attempt_id)
+    return attempt is not None and attempt.state is AttemptState.CANCELLED
+
+
 def view(seen: Snapshot, there: Attendance, home: str) -> Json:
-    """For programs. A count that reached `counted_max` means "at least"."""
+    """For programs. A count that reached `counted_max` means "at least"; `capped` names the lists that go on."""
     return {
         "home": home,
         **attendance_view(there, seen.now),
@@ -105,7 +123,9 @@ def view(seen: Snapshot, there: Attendance, home: str) -> Json:
         "counted_max": COUNTED_MAX,
         "running": [_attempt_of(facts, seen.now) for facts in seen.live],
         "recovery_required": [_attempt_of(facts, seen.now) for facts in seen.needs_person],
+        "cancelling": [stop_order_view(order) for order in seen.cancelling],
         "unproven_stops": [stop_order_view(order) for order in seen.unproven],
+        "capped": list(seen.capped),
         "last_pass": None if seen.last_pass is None else pass_view(seen.last_pass),
     }
 
@@ -128,12 +148,16 @@ def lines(seen: Snapshot, there: Attendance, door: OpenHome, ink: Ink) -> list[s
             ink.strong("a person decides"),
             *table([_person_row(each, ink) for each in seen.needs_person], indent="  "),
         ]
+    if seen.cancelling:
+        text += ["", ink.faint("cancelling"), *table([_stop_row(order) for order in seen.cancelling], indent="  ")]
     if seen.unproven:
         text += [
             "",
             ink.strong("stop not proven yet; their slots stay held"),
             *table([_stop_row(o) for o in seen.unproven], indent="  "),
         ]
+    if seen.capped:
+        text += ["", ink.faint(f"only the first {SHOWN_MAX} are shown: {', '.join(seen.capped)}")]
     if seen.last_pass is not None:
         text += ["", ink.faint(_pass(seen.last_pass, seen.now))]
     return text

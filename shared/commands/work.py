@@ -10,9 +10,10 @@ from shared.commands.arguments import Parser, add_json, likely, whole_number, wo
 from shared.commands.follow import Follower, look
 from shared.commands.json_views import Json, stop_order_view, work_facts, work_view
 from shared.commands.open_home import OpenHome, opened
-from shared.commands.output import Outputs, RawSink, SafeSink, Sink
-from shared.commands.render import Ink, print_json, table
-from shared.commands.work_text import counted_tries, list_rows, show_lines
+from shared.commands.output import Outputs, RawSink, SafeSink, Sink, say_dropped
+from shared.commands.render import Ink, print_json
+from shared.commands.work_list import list_works
+from shared.commands.work_text import counted_tries, show_lines
 from shared.errors import NotFoundError, UnsupportedError, UsageError
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, Exclusion
@@ -22,9 +23,6 @@ from shared.model.work import Work, WorkState
 from shared.store.contract import CancelOutcome, ReadTx
 
 DETACHED = 130
-LIMIT = 50
-LIMIT_MAX = 1000
-CURSOR_MAX = 10**18
 STOP_WAIT_US = 2 * US_PER_S
 STOP_POLL_US = 50 * US_PER_MS
 REASON = "asked for on the command line"
@@ -46,7 +44,7 @@ def main(argv: list[str], *, home: str | None) -> int:
         UsageError: there is no such verb. UnsupportedError: not in this version. NotFoundError: no such work.
     """
     verbs: dict[str, Callable[[list[str], str | None], int]] = {
-        "list": _list,
+        "list": list_works,
         "show": _show,
         "logs": _logs,
         "cancel": _cancel,
@@ -64,53 +62,6 @@ def main(argv: list[str], *, home: str | None) -> int:
             f"tenure work has no {verb!r}{likely(verb, list(verbs))}", hint="`tenure work --help` lists them"
         )
     return verbs[verb](rest, home)
-
-
-# --- list ------------------------------------------------------------------------------------------------------------
-
-
-def _list(argv: list[str], home: str | None) -> int:
-    parser = Parser("tenure work list", "Works, oldest first.")
-    states = ", ".join(WorkState)
-    parser.add_argument(
-        "--state", action="append", default=[], metavar="S", help=f"only these; may be repeated: {states}"
-    )
-    parser.add_argument(
-        "--limit", default=str(LIMIT), metavar="N", help=f"at most so many ({LIMIT}, up to {LIMIT_MAX})"
-    )
-    parser.add_argument("--after", default="0", metavar="CURSOR", help="go on behind this one: `next` of the last list")
-    add_json(parser)
-    given = parser.parse(argv)
-    wanted = [_state(text) for text in given.state]
-    limit = whole_number(given.limit, "--limit", least=1, most=LIMIT_MAX)
-    after = whole_number(given.after.removeprefix("w"), "--after", least=0, most=CURSOR_MAX)
-
-    with opened(home) as door:
-        found, cursor = door.store.read(lambda tx: _page(tx, wanted, after, limit))
-        if given.json:
-            print_json({"items": found, "next": cursor})
-            return 0
-        if not found:
-            print("no such work" if wanted or after else f"no work yet; {door.command('run -- echo hello')} makes some")
-            return 0
-        print("\n".join(table(list_rows(found, Ink.of(os.environ)))))
-        if cursor is not None:
-            print(f"more: {door.command(f'work list --after {cursor}')}")
-    return 0
-
-
-def _page(tx: ReadTx, states: list[WorkState], after: int, limit: int) -> tuple[list[Json], int | None]:
-    works = tx.works(states=states, after=after, limit=limit + 1)
-    cursor = works[limit - 1].number if len(works) > limit else None
-    return [work_view(facts) for facts in work_facts(tx, works[:limit])], cursor
-
-
-def _state(text: str) -> WorkState:
-    try:
-        return WorkState(text)
-    except ValueError:
-        guess = likely(text, list(WorkState))
-        raise UsageError(f"--state: no work is ever {text!r}{guess}", hint=f"states: {', '.join(WorkState)}") from None
 
 
 # --- show ------------------------------------------------------------------------------------------------------------
@@ -168,7 +119,7 @@ def _copy(door: OpenHome, work_id: WorkId, sinks: list[tuple[str, Sink]], *, num
     seen = door.store.read(lambda tx: look(tx, work_id))
     if number is not None and number not in {attempt.number for attempt in seen.attempts}:
         raise NotFoundError(f"{work_id} has no attempt {number}", hint=f"`{door.command(f'work show {work_id}')}`")
-    outputs = Outputs(door.place.attempts, sinks)
+    outputs = Outputs(door.place.attempts, sinks, say_dropped)
     try:
         if not follow:
             outputs.point_at(seen.directories(number)[-1:])

@@ -50,8 +50,9 @@ def show_lines(facts: WorkFacts, door: OpenHome, ink: Ink) -> list[str]:
     text += table(_work_rows(work), indent="  ")
     for each in facts.attempts:
         text += ["", *_attempt_lines(each, facts.now, ink)]
-    if any(each.attempt.state is AttemptState.RECOVERY_REQUIRED for each in facts.attempts):
-        text += ["", _advice(work, door)]
+    for each in facts.attempts:
+        if each.attempt.state is AttemptState.RECOVERY_REQUIRED:
+            text += ["", _advice(work, each.attempt, door)]
     return text
 
 
@@ -61,6 +62,8 @@ def _why(work: Work, now: Instant) -> str:
         return f"  tried again {moment(ends)}" if ends > now.wall_us else "  tried again at the next pass"
     if work.reason is None:
         return ""
+    if work.reason is Reason.CAPACITY_SCOPE and work.reason_limit is not None:
+        return f"  {work.reason}: scope {escaped(work.reason_limit)} is full"
     return f"  {work.reason}: {WHY[work.reason]}"
 
 
@@ -73,6 +76,8 @@ def _work_rows(work: Work) -> list[list[str]]:
     if work.cwd is not None:
         rows.append(["folder", escaped(work.cwd)])
     rows += [["env", f"{name}={quoted([value])}"] for name, value in work.env]
+    if work.grants:
+        rows.append(["grants", ", ".join(work.grants)])
     if work.priority:
         rows.append(["priority", str(work.priority)])
     rows.append(["submitted", f"{moment(work.submitted_at_us)} by {escaped(work.submitted_by)}"])
@@ -83,24 +88,25 @@ def _work_rows(work: Work) -> list[list[str]]:
 
 def _attempt_lines(facts: AttemptFacts, now: Instant, ink: Ink) -> list[str]:
     attempt = facts.attempt
-    head = f"{ink.strong(attempt.id)}  {ink.state(attempt.state)}{_result(attempt)}"
+    head = f"{ink.strong(attempt.id)}  {ink.state(attempt.state)}{result_text(attempt)}"
     rows = [["started", moment(attempt.started_at_us)]]
     if attempt.ended_at_us is not None:
         took = duration(max(0, attempt.ended_at_us - attempt.started_at_us))
         rows.append(["ended", f"{moment(attempt.ended_at_us)} after {took}"])
     if attempt.error:
         rows.append(["why", escaped(attempt.error)])
-    rows.append(["held by", _holder(facts, now)])
+    rows.append(["held by", holder_text(facts, now)])
     if attempt.pin is not None:
         rows.append(["files", f"attempts/{attempt.pin.directory}  (shim pid {attempt.pin.shim.pid})"])
-    rows.append(["stop", _stop(attempt, facts.stop_order)])
+    rows.append(["stop", stop_text(attempt, facts.stop_order)])
     text = [head, *table(rows, indent="  ")]
     if facts.stop_order is not None:
         text += _finding_lines(facts.stop_order)
-    return [*text, *table([_segment_row(segment) for segment in facts.segments], indent="    ")]
+    return [*text, *table([segment_row(segment) for segment in facts.segments], indent="    ")]
 
 
-def _result(attempt: Attempt) -> str:
+def result_text(attempt: Attempt) -> str:
+    """Its exit code or signal, or the class of its failure, behind two spaces; nothing while there is nothing to tell."""
     status = attempt.exit_status
     if status is None:
         told = attempt.failure is None or attempt.failure.value == attempt.state.value
@@ -108,7 +114,8 @@ def _result(attempt: Attempt) -> str:
     return f"  exit code {status}" if status >= 0 else f"  signal {-status}"
 
 
-def _holder(facts: AttemptFacts, now: Instant) -> str:
+def holder_text(facts: AttemptFacts, now: Instant) -> str:
+    """Who holds it, at which epoch and for how long, or who did."""
     worker = worker_of(facts) or "nobody"
     lease = facts.lease
     if facts.attempt.ended_at_us is not None or lease is None:
@@ -121,7 +128,8 @@ def _holder(facts: AttemptFacts, now: Instant) -> str:
     return f"nobody; the lease of {lease.owner}, epoch {lease.epoch}, is {gone}"
 
 
-def _stop(attempt: Attempt, order: StopOrder | None) -> str:
+def stop_text(attempt: Attempt, order: StopOrder | None) -> str:
+    """Whether its stop is proven, and what that means for its slot."""
     if attempt.exclusion is Exclusion.RELEASED:
         return f"proven ({attempt.exclusion_proof}), slot free"
     if attempt.state is AttemptState.RECOVERY_REQUIRED:
@@ -154,7 +162,8 @@ def _suspect(facts: dict[str, Any]) -> str:
     return escaped(f"pid {facts.get('pid')} ({facts.get('state')}) {facts.get('command_line')}  by {matched}")
 
 
-def _segment_row(segment: Segment) -> list[str]:
+def segment_row(segment: Segment) -> list[str]:
+    """A stretch under one lease."""
     marks = [
         word
         for word, holds in (
@@ -169,9 +178,9 @@ def _segment_row(segment: Segment) -> list[str]:
     return [f"epoch {segment.epoch}", segment.worker, f"{moment(segment.began_at_us)} – {ended}", ", ".join(marks)]
 
 
-def _advice(work: Work, door: OpenHome) -> str:
-    logs, cancel = door.command(f"work logs {work.id}"), door.command(f"work cancel {work.id}")
-    return f"Nobody can know what became of it. Look at what it wrote ({logs}) and at what it was to do; then end it ({cancel})."
+def _advice(work: Work, attempt: Attempt, door: OpenHome) -> str:
+    logs, settle = door.command(f"work logs {work.id}"), door.command(f"attempt reconcile {attempt.id}")
+    return f"Nobody can know what became of {attempt.id}. Look at what it wrote ({logs}), then at the evidence, and settle it ({settle})."
 
 
 def _short(text: str, most: int = 80) -> str:

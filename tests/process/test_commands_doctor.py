@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from shared import cli
-from shared.commands import findings
-from shared.commands.findings import EXIT_STATUS_KERNEL, FREE_BYTES_LEAST, kernel_version
+from shared.commands import findings_place
+from shared.commands.findings_place import EXIT_STATUS_KERNEL, FREE_BYTES_LEAST, PLACE_CHECKS, kernel_version
+from shared.commands.findings_store import STORE_CHECKS
 from shared.ids import WorkId
 from shared.model.host import PassRecord
 from shared.model.instant import US_PER_S
@@ -66,11 +67,11 @@ Found = Callable[[], dict[str, str]]
 @pytest.fixture(autouse=True)
 def _host_without_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is true of the host that runs the tests is not what they are about."""
-    monkeypatch.setattr(findings, "library_version", lambda: (3, 51, 3))
-    monkeypatch.setattr(findings, "EXIT_STATUS_KERNEL", (0, 0))
-    monkeypatch.setattr(findings, "VOLATILE_FILESYSTEMS", {})
-    monkeypatch.setattr(findings, "FREE_BYTES_LEAST", 0)
-    monkeypatch.setattr(findings, "identify", lambda pid: replace(identify(pid), pidfs_ino=1))
+    monkeypatch.setattr(findings_place, "library_version", lambda: (3, 51, 3))
+    monkeypatch.setattr(findings_place, "EXIT_STATUS_KERNEL", (0, 0))
+    monkeypatch.setattr(findings_place, "VOLATILE_FILESYSTEMS", {})
+    monkeypatch.setattr(findings_place, "FREE_BYTES_LEAST", 0)
+    monkeypatch.setattr(findings_place, "identify", lambda pid: replace(identify(pid), pidfs_ino=1))
 
 
 def test_home_at_work_has_no_finding(home: CommandHome, found: Found, ask: Any) -> None:
@@ -78,7 +79,7 @@ def test_home_at_work_has_no_finding(home: CommandHome, found: Found, ask: Any) 
 
     assert found() == {}
     assert (
-        ask("doctor").out == "ok  home, disk, sqlite, kernel, store, leader, workers, passes, attempts, stops, works\n"
+        ask("doctor").out == f"ok  {', '.join([*PLACE_CHECKS, *STORE_CHECKS])}\n"
     )
 
 
@@ -102,9 +103,9 @@ def test_disk(home: CommandHome, found: Found, monkeypatch: pytest.MonkeyPatch) 
     home.staff()
     kind = place_of(home.home).filesystem
     (home.home / "ballast").unlink()
-    monkeypatch.setattr(findings, "FREE_BYTES_LEAST", 1 << 80)
-    monkeypatch.setattr(findings, "VOLATILE_FILESYSTEMS", {kind: "tmpfs"})
-    monkeypatch.setattr(findings, "NETWORK_FILESYSTEMS", {kind: "NFS"})
+    monkeypatch.setattr(findings_place, "FREE_BYTES_LEAST", 1 << 80)
+    monkeypatch.setattr(findings_place, "VOLATILE_FILESYSTEMS", {kind: "tmpfs"})
+    monkeypatch.setattr(findings_place, "NETWORK_FILESYSTEMS", {kind: "NFS"})
 
     assert found() == {
         "disk.ballast_missing": "error",
@@ -117,15 +118,15 @@ def test_disk(home: CommandHome, found: Found, monkeypatch: pytest.MonkeyPatch) 
 
 def test_sqlite_that_may_lose_a_commit(home: CommandHome, found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
     home.staff()
-    monkeypatch.setattr(findings, "library_version", lambda: (3, 51, 2))
+    monkeypatch.setattr(findings_place, "library_version", lambda: (3, 51, 2))
 
     assert found() == {"sqlite.wal_reset_race": "warning"}
 
 
 def test_kernel_with_less_evidence(home: CommandHome, found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
     home.staff()
-    monkeypatch.setattr(findings, "identify", lambda pid: replace(identify(pid), pidfs_ino=None))
-    monkeypatch.setattr(findings, "EXIT_STATUS_KERNEL", (99, 0))
+    monkeypatch.setattr(findings_place, "identify", lambda pid: replace(identify(pid), pidfs_ino=None))
+    monkeypatch.setattr(findings_place, "EXIT_STATUS_KERNEL", (99, 0))
 
     assert found() == {"kernel.no_pidfs": "info", "kernel.no_exit_status": "info"}
 
@@ -181,7 +182,7 @@ def test_unknown_outcome(home: CommandHome, found: Found, ask: Any) -> None:
     assert found() == {"attempts.recovery_required": "error"}
     text = ask("doctor").out
     assert "what became of w1.1 is unknown, its slot stays held: nobody saw how it ended" in text
-    assert f"next: see how far it got, then decide: tenure --home {home.home} work show w1" in text
+    assert f"next: see the evidence, then settle it: tenure --home {home.home} attempt reconcile w1.1" in text
 
 
 def test_unproven_stop(home: CommandHome, found: Found) -> None:
@@ -210,7 +211,7 @@ def test_check_that_could_not_look_is_unknown(home: CommandHome, ask: Any, monke
         raise PermissionError(13, "Permission denied")
 
     home.staff()
-    monkeypatch.setattr(findings, "exposed_mode", blind)
+    monkeypatch.setattr(findings_place, "exposed_mode", blind)
 
     said = ask("doctor", "--json")
 
@@ -228,7 +229,7 @@ def test_store_that_cannot_be_opened_leaves_the_rest_unknown(home: CommandHome, 
     codes = {each["code"]: each["severity"] for each in said.json["findings"]}
     assert codes["store.corrupt"] == "error"
     assert {code for code, severity in codes.items() if severity == "unknown"} == {
-        f"{name}.unknown" for name in ("leader", "workers", "passes", "attempts", "stops", "works")
+        f"{name}.unknown" for name in STORE_CHECKS if name != "store"
     }
 
 

@@ -15,7 +15,6 @@ import pytest
 from shared import cli
 from shared.ids import WorkId
 from shared.model.instant import US_PER_S
-from shared.model.settings import Binding, Config, ScopeConfig, Settings
 from shared.model.stop import StopResult, Suspect
 from shared.model.work import NewWork, Reason, WorkState
 from shared.policy.capacity import Wait
@@ -157,7 +156,7 @@ def test_unknown_outcome_says_what_a_person_can_do(home: CommandHome, ask: Any) 
 
     assert "recovery_required" in text
     assert "nobody saw how it ended" in text
-    assert f"(tenure --home {home.home} work cancel w1)" in text
+    assert f"(tenure --home {home.home} attempt reconcile w1.1)" in text
 
 
 # --- work list
@@ -315,44 +314,6 @@ def test_dead_are_not_shown_though_their_rows_are_live(home: CommandHome, ask: A
         assert [each["id"] for each in ask("status", "--json").json["workers"]] == [worker]
 
     assert ask("status", "--json").json["workers"] == []
-
-
-@pytest.mark.req("C03")
-def test_capacity_counts_slots_until_the_stop_is_proven(home: CommandHome, ask: Any) -> None:
-    config = Config(
-        Settings(job_concurrency=3, concurrency=0),
-        (ScopeConfig("ops", 2), ScopeConfig("ops/backup")),
-        (Binding("backup", ("true",)),),
-    )
-    home.activate(config)
-    worker = home.staff()
-    home.running(worker, home.submit(scope="ops/backup"))
-    key = home.running(worker, home.submit(scope="ops"))
-    home.end(key, ending(7, proof=None))
-    home.end(home.running(worker, home.submit(scope="ops")), ending(0))
-    home.submit(scope="ops/backup")
-    home.submit(scope="other")
-
-    said = ask("capacity", "--json").json
-
-    assert said == {
-        "pools": [
-            {"name": "jobs", "limit": 3, "in_use": 2, "waiting": 2},
-            {"name": "agents", "limit": 0, "in_use": 0, "waiting": 0},
-        ],
-        "scopes": [
-            {"name": "ops", "limit": 2, "in_use": 2, "waiting": 1},
-            {"name": "ops/backup", "limit": 0, "in_use": 1, "waiting": 1},
-        ],
-        "waiting_capped": False,
-    }
-    assert [line.split() for line in ask("capacity").out.splitlines()] == [
-        ["limit", "in", "use", "waiting"],
-        ["pool", "jobs", "3", "2", "2"],
-        ["pool", "agents", "unbounded", "0", "0"],
-        ["scope", "ops", "2", "2", "full", "1"],
-        ["scope", "ops/backup", "unbounded", "1", "1"],
-    ]
 
 
 def test_reads_wait_for_no_writer(home: CommandHome, ask: Any) -> None:

@@ -11,12 +11,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from shared import cli
 from shared.clock import SystemClock
 from shared.ids import Incarnation, WorkId, attempt_directory
 from shared.model.attempt import AttemptState, Ending, FailureClass, LeaseKey
@@ -135,6 +138,21 @@ class CommandHome(World):
     def states(self) -> dict[WorkId, WorkState]:
         found = self.store.read(lambda tx: tx.works(states=(), after=0, limit=1000))
         return {work.id: work.state for work in found}
+
+
+Ask = Callable[..., Said]
+"""Runs a command of this home inside the test: `ask("work", "list")`."""
+
+
+def asking(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
+    """Commands without a process of their own."""
+
+    def ask(*words: str) -> Said:
+        code = cli.main(["--home", str(home.home), *words])
+        said = capsys.readouterr()
+        return Said(code, said.out, said.err)
+
+    return ask
 
 
 def ending(status: int | None, *, proof: str | None = "S1") -> Ending:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +18,13 @@ class Kept:
     def __init__(self) -> None:
         self.data = b""
         self.closed = False
+        self.missed: list[tuple[int, int]] = []
 
     def write(self, data: bytes) -> None:
         self.data += data
+
+    def miss(self, _file: str, count: int) -> None:
+        self.missed.append((len(self.data), count))
 
     def close(self) -> None:
         self.closed = True
@@ -84,7 +89,7 @@ def sink() -> Kept:
 
 @pytest.fixture
 def outputs(tmp_path: Path, sink: Kept) -> Iterator[Outputs]:
-    outputs = Outputs(tmp_path, [("out", sink)])
+    outputs = Outputs(tmp_path, [("out", sink)], sink.miss)
     yield outputs
     outputs.close()
 
@@ -133,6 +138,61 @@ def test_large_output_comes_whole(tmp_path: Path, outputs: Outputs, sink: Kept) 
 
 
 def test_sinks_are_closed(tmp_path: Path, sink: Kept) -> None:
-    Outputs(tmp_path, [("out", sink)]).close()
+    Outputs(tmp_path, [("out", sink)], sink.miss).close()
 
     assert sink.closed
+
+
+def drop(path: Path, size: int) -> None:
+    """Punch the head out, as the ring of a capped output does."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    with path.open("r+b") as file:
+        if libc.fallocate(file.fileno(), 3, 0, size) != 0:
+            pytest.skip("this file system keeps no holes")
+
+
+def test_dropped_head_is_told_and_the_tail_is_whole(tmp_path: Path, outputs: Outputs, sink: Kept) -> None:
+    data = os.urandom(5 * 4096)
+    write(tmp_path / "w1.1.1", data)
+    drop(tmp_path / "w1.1.1" / "out", 8192)
+
+    outputs.point_at(["w1.1.1"])
+    outputs.drain()
+
+    assert sink.data == data[8192:]
+    assert sink.missed == [(0, 8192)]
+
+
+def test_reader_that_is_overtaken_goes_on_behind_the_hole(tmp_path: Path, outputs: Outputs, sink: Kept) -> None:
+    first, second = os.urandom(4096), os.urandom(4 * 4096)
+    write(tmp_path / "w1.1.1", first)
+    outputs.point_at(["w1.1.1"])
+    outputs.drain()
+    write(tmp_path / "w1.1.1", second)
+    drop(tmp_path / "w1.1.1" / "out", 3 * 4096)
+
+    outputs.drain()
+
+    assert sink.data == first + second[8192:]
+    assert sink.missed == [(4096, 8192)]
+
+
+def test_nothing_dropped_nothing_said(tmp_path: Path, outputs: Outputs, sink: Kept) -> None:
+    write(tmp_path / "w1.1.1", b"\0" * 20_000)
+    outputs.point_at(["w1.1.1"])
+    outputs.drain()
+
+    assert (sink.data, sink.missed) == (b"\0" * 20_000, [])
+
+
+def test_output_that_the_job_cut_itself_is_read_on(tmp_path: Path, outputs: Outputs, sink: Kept) -> None:
+    write(tmp_path / "w1.1.1", b"long before")
+    outputs.point_at(["w1.1.1"])
+    outputs.drain()
+    os.truncate(tmp_path / "w1.1.1" / "out", 0)
+    assert not outputs.pump()
+    write(tmp_path / "w1.1.1", b"after")
+    outputs.drain()
+
+    assert sink.data == b"long beforeafter"

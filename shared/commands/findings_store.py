@@ -1,0 +1,286 @@
+"""Checks that look into the store: who is up, what they do, what waits, and what only a person can settle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shared.commands import capacity
+from shared.commands.attendance import attendance, read_rows
+from shared.commands.findings import NAMED_MAX, NOTHING, Finding, Severity
+from shared.commands.findings_service import check_service
+from shared.commands.open_home import OpenHome
+from shared.commands.render import counted, duration, escaped
+from shared.commands.status import OPEN_STATES
+from shared.commands.work_text import counted_tries
+from shared.model.attempt import Lease
+from shared.model.evidence import LockState
+from shared.model.host import Worker
+from shared.model.instant import US_PER_S, Instant
+from shared.model.settings import DEFAULT, Config
+from shared.model.work import Reason
+from shared.process.filelock import probe
+from shared.process.identity import pid_namespace
+from shared.store.contract import ReadTx, Recoverable
+from shared.store.sqlite.inspect import check as inspect_store
+from shared.wake import COORDINATOR
+
+PASS_CADENCE_US = 60 * US_PER_S
+"""A leader makes a pass at least this often."""
+STALE_CADENCES = 2
+RECOVERY_BOUND_US = 10 * US_PER_S
+"""Recovery takes up what lapsed within a second; longer than this, nobody can."""
+CLOCK_SLACK_US = 5 * US_PER_S
+HOLDERS_NAMED = 5
+READY_LOOKED_AT = 1_000
+
+
+def check_integrity(door: OpenHome) -> list[Finding]:
+    """Every page, reference and rule of the store."""
+    problems = inspect_store(door.place.path)
+    if not problems:
+        return []
+    message = f"the store has {counted(len(problems), 'problem')}; the first: {escaped(problems[0])}"
+    return [
+        Finding(
+            "store.damaged", Severity.ERROR, message, f"keep it as it is and see all: {door.command('store check')}"
+        )
+    ]
+
+
+# --- who is up -------------------------------------------------------------------------------------------------------
+
+
+def check_leadership(door: OpenHome) -> list[Finding]:
+    """Somebody leads."""
+    there = attendance(door.store, door.place.run)
+    found = []
+    if there.leader is None:
+        severity, tail = _open_works(door)
+        found.append(
+            Finding("leader.none", severity, f"no coordinator leads: nothing starts{tail}", door.command("up"))
+        )
+    for name in _standbys(door, None if there.leader is None else there.leader.owner):
+        message = f"{name} stands by; it takes over when the leader dies"
+        found.append(Finding("leader.standby", Severity.INFO, message, NOTHING))
+    return found
+
+
+def check_workers(door: OpenHome) -> list[Finding]:
+    """Workers are there, give signs of life, and can be seen from here."""
+    rows = door.store.read(read_rows)
+    there = attendance(door.store, door.place.run)
+    if not there.workers:
+        severity, tail = _open_works(door)
+        message = f"no worker is up: nothing runs or is adopted{tail}"
+        return [Finding("workers.none", severity, message, door.command("up"))]
+    silence_us = _config(door).settings.lease_us // 3
+    found = []
+    for worker in there.workers:
+        silent_us = rows.now.mono_us - worker.beat_mono_us
+        if silent_us >= silence_us:
+            pid = worker.identity.pid
+            message = f"{worker.id} (pid {pid}) lives but was not heard of for {duration(silent_us)}: stopped, or stuck"
+            step = f"kill -CONT {pid}; if that does not help, kill -9 {pid}: its jobs run on and are adopted"
+            found.append(Finding("workers.silent", Severity.WARNING, message, step))
+    return found + _namespaces(there.workers)
+
+
+def _namespaces(workers: tuple[Worker, ...]) -> list[Finding]:
+    mine = pid_namespace()
+    elsewhere = [worker.id for worker in workers if worker.identity.pid_ns != mine]
+    if not elsewhere:
+        return []
+    message = f"{', '.join(elsewhere)} run in another pid namespace: each adopts only what was launched in its own"
+    step = "run all of tenure in one container, or none of it; look at processes from inside theirs"
+    return [Finding("workers.pid_namespace", Severity.WARNING, message, step)]
+
+
+def check_passes(door: OpenHome) -> list[Finding]:
+    """The leader makes its passes."""
+    last, now = door.store.read(lambda tx: (tx.last_pass(), tx.now))
+    if attendance(door.store, door.place.run).leader is None or last is None:
+        return []
+    found = []
+    age_us = now.wall_us - last.started_at_us
+    if age_us > STALE_CADENCES * PASS_CADENCE_US:
+        message = f"the last pass of the coordinator was {duration(age_us)} ago, it should be one a minute"
+        found.append(Finding("passes.stale", Severity.WARNING, message, "look at the coordinator's log"))
+    if last.error is not None:
+        message = f"the last pass of the coordinator failed: {escaped(last.error)}"
+        found.append(Finding("passes.failing", Severity.ERROR, message, "look at the coordinator's log"))
+    return found
+
+
+def check_clock(door: OpenHome) -> list[Finding]:
+    """The wall clock has not been set back behind what is recorded."""
+    last, now = door.store.read(lambda tx: (tx.last_pass(), tx.now))
+    if last is None or last.started_at_us - now.wall_us <= CLOCK_SLACK_US:
+        return []
+    behind = duration(last.started_at_us - now.wall_us)
+    message = f"the wall clock is {behind} behind the last pass: it was set back; leases and time-outs do not go by it"
+    return [Finding("clock.set_back", Severity.WARNING, message, "see to the host's time: timedatectl")]
+
+
+# --- attempts --------------------------------------------------------------------------------------------------------
+
+
+def check_leases(door: OpenHome) -> list[Finding]:
+    """What has lost its holder is taken up again."""
+    lost, now = door.store.read(lambda tx: (_long_lost(tx), tx.now))
+    if not lost:
+        return []
+    there = attendance(door.store, door.place.run)
+    names = ", ".join(each.attempt.id for each, _ in lost[:HOLDERS_NAMED])
+    since = duration(max(since_us for _, since_us in lost))
+    more = f" and {len(lost) - HOLDERS_NAMED} more" if len(lost) > HOLDERS_NAMED else ""
+    message = f"nobody holds {names}{more}, for up to {since}: what runs of it runs on, unwatched"
+    if there.leader is None or not there.workers:
+        step = f"it is adopted once they are up: {door.command('up')}"
+    else:
+        show = door.command(f"attempt show {lost[0][0].attempt.id}")
+        step = f"start a worker where it was launched, with its executor: {show}"
+    return [Finding("leases.lapsed", Severity.WARNING, message, step)]
+
+
+def _long_lost(tx: ReadTx) -> list[tuple[Recoverable, int]]:
+    found = []
+    for each in tx.recoverable(after=None, limit=NAMED_MAX):
+        lease = tx.lease(each.attempt.id)
+        lost_us = 0 if lease is None else _lost_us(lease, tx.now)
+        if lost_us > RECOVERY_BOUND_US:
+            found.append((each, lost_us))
+    return found
+
+
+def _lost_us(lease: Lease, now: Instant) -> int:
+    """For how long a lease that is not live has been lost; of another boot without a word on it: since before this one."""
+    if lease.revoked_at_us is not None:
+        return max(0, now.wall_us - lease.revoked_at_us)
+    return now.mono_us if lease.boot_id != now.boot_id else max(0, now.mono_us - lease.expires_mono_us)
+
+
+def check_recovery(door: OpenHome) -> list[Finding]:
+    """No attempt waits for a person."""
+    waiting = door.store.read(lambda tx: tx.needs_person(limit=NAMED_MAX))
+    return [
+        Finding(
+            "attempts.recovery_required",
+            Severity.ERROR,
+            f"what became of {attempt.id} is unknown, its slot stays held: {escaped(attempt.error or 'no more is known')}",
+            f"see the evidence, then settle it: {door.command(f'attempt reconcile {attempt.id}')}",
+        )
+        for attempt in waiting
+    ]
+
+
+def check_stops(door: OpenHome) -> list[Finding]:
+    """Every stop that was tried is proven."""
+    found = []
+    for order in door.store.read(lambda tx: tx.stop_orders(limit=NAMED_MAX)):
+        if not order.tries:
+            continue
+        count = counted(capacity.suspect_count(order), "suspect")
+        message = f"the stop of {order.attempt_id} is unproven after {counted_tries(order.tries)}, {count}; its slot stays held"
+        show = door.command(f"attempt show {order.attempt_id}")
+        step = f"end the suspects if they are its own: {show}; the proof then follows by itself"
+        found.append(Finding("stops.unproven", Severity.WARNING, message, step))
+    return found
+
+
+# --- what waits ------------------------------------------------------------------------------------------------------
+
+
+def check_capacity(door: OpenHome) -> list[Finding]:
+    """No limit is used up by what does not run, and full ones are named with their holders."""
+    found = door.store.read(capacity.read)
+    return [
+        _full(f"{kind} {line.name}", _holders(found, kind, line), line, door)
+        for kind, lines in (("pool", found.pools), ("scope", found.scopes))
+        for line in lines
+        if line.is_full and line.waiting
+    ]
+
+
+def _full(name: str, holders: list[capacity.Holder], line: capacity.Line, door: OpenHome) -> Finding:
+    stuck = [holder for holder in holders if not holder.runs]
+    waits = f"{counted(line.waiting, 'work')} wait{'s' if line.waiting == 1 else ''}"
+    if stuck:
+        names = ", ".join(f"{each.attempt.id} ({capacity.why_held(each)})" for each in stuck[:HOLDERS_NAMED])
+        message = f"{name} is full ({line.in_use} of {line.limit}) and {waits}; slots of what no longer runs: {names}"
+        step = f"settle it: {door.command(f'attempt show {stuck[0].attempt.id}')}"
+        return Finding("capacity.stuck", Severity.WARNING, message, step)
+    names = ", ".join(each.attempt.id for each in holders[:HOLDERS_NAMED])
+    message = f"{name} is full ({line.in_use} of {line.limit}) and {waits}; held by {names}"
+    return Finding(
+        "capacity.full", Severity.INFO, message, f"nothing, or a higher limit; all holders: {door.command('capacity')}"
+    )
+
+
+def _holders(found: capacity.Capacity, kind: str, line: capacity.Line) -> list[capacity.Holder]:
+    return [holder for holder in found.holders if capacity.counts_against(holder, kind, line.name)]
+
+
+WAITS = {
+    Reason.UNSUPPORTED_GENERATION: (
+        "works.no_binding",
+        "for a binding that the active configuration does not have",
+        "apply a configuration that has it, or cancel them",
+    ),
+    Reason.NO_WORKER: ("works.no_worker", "for a worker that can take it", "start one that offers its executor"),
+    Reason.STOP_UNPROVEN: (
+        "works.stop_unproven",
+        "for the proof that an earlier attempt is stopped",
+        "see what keeps it",
+    ),
+    Reason.DISK_FULL: ("works.disk_full", "for space on the disk", "free some"),
+}
+"""Reasons of ready work that do not pass by themselves: code, what is waited for, what to do."""
+
+
+def check_works(door: OpenHome) -> list[Finding]:
+    """No ready work waits for something that will not come by itself."""
+    counts = door.store.read(lambda tx: tx.ready_counts(cap=capacity.COUNTED_MAX))
+    found = []
+    for reason, (code, what, step) in WAITS.items():
+        count = sum(number for (_, told), number in counts.items() if told == reason)
+        if count:
+            message = f"{counted(count, 'work')} wait{'s' if count == 1 else ''} {what}"
+            listed = door.command(f"work list --state ready --reason {reason}")
+            found.append(Finding(code, Severity.WARNING, message, f"{step}: {listed}"))
+    return found
+
+
+STORE_CHECKS: dict[str, Callable[[OpenHome], list[Finding]]] = {
+    "store": check_integrity,
+    "leader": check_leadership,
+    "workers": check_workers,
+    "passes": check_passes,
+    "clock": check_clock,
+    "leases": check_leases,
+    "attempts": check_recovery,
+    "stops": check_stops,
+    "capacity": check_capacity,
+    "works": check_works,
+    "service": check_service,
+}
+
+
+def _open_works(door: OpenHome) -> tuple[Severity, str]:
+    """How bad it is that nobody is there, and how that goes on."""
+    if door.store.read(lambda tx: tx.works(states=OPEN_STATES, after=0, limit=1)):
+        return Severity.ERROR, ", and works are open"
+    return Severity.WARNING, ""
+
+
+def _config(door: OpenHome) -> Config:
+    active = door.store.read(lambda tx: tx.config())
+    return DEFAULT if active is None else Config.from_json(active.body)
+
+
+def _standbys(door: OpenHome, leader: str | None) -> list[str]:
+    names = []
+    for path in sorted(door.place.run.glob(f"{COORDINATOR}.*.lock")):
+        found = path.stat()
+        if path.stem != leader and probe(path, found.st_dev, found.st_ino) is LockState.HELD:
+            names.append(path.stem)
+    return names
