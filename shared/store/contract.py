@@ -23,6 +23,7 @@ from typing import Protocol, TypeVar
 
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, Ending, Lease, LeaseKey, Phase, Segment, Snapshot
+from shared.model.cancel import Cancellation
 from shared.model.evidence import Pin
 from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
@@ -30,6 +31,7 @@ from shared.model.stop import StopResult
 from shared.model.work import Input, NewWork, Work, WorkChange, WorkState
 from shared.policy.capacity import Usage, Wait
 from shared.store.values import (
+    PERSON,
     Assignment,
     CancelOutcome,
     Claimed,
@@ -43,6 +45,7 @@ from shared.store.values import (
 )
 
 __all__ = [
+    "PERSON",
     "ConfigGeneration",
     "Registration",
     "Assignment",
@@ -130,6 +133,9 @@ class ReadTx(Protocol):
     ) -> list[StopOrder]:
         """Open orders, oldest first: all, those whose live lease `owner` has, or those with no live lease."""
 
+    def cancellations(self, work_id: WorkId, *, limit: int = 64) -> list[Cancellation]:
+        """The last cancels of a Work and of its attempts, in order. Rule: X01."""
+
     def idle_state(self) -> IdleState: ...
     def last_pass(self) -> PassRecord | None: ...
     def events(self, *, after: int, limit: int) -> list[Event]: ...
@@ -152,7 +158,30 @@ class Tx(ReadTx, Protocol):
 
     def cancel_work(self, work_id: WorkId, *, by: str, reason: str) -> CancelOutcome:
         """End a Work in one transaction: the Work, its queue place, its live attempt, lease and timers; a live attempt leaves
-        a stop order and keeps its exclusion. Raises NotFoundError, RefusedError (already ended). Rule: T05.
+        a stop order and keeps its exclusion, unless its stop was proven before. Records a cancellation, settled at once when
+        nothing is left to stop. Raises NotFoundError, RefusedError (already ended). Rule: T05, X01, X02.
+        """
+
+    def cancel_attempt(self, attempt_id: AttemptId, *, by: str, reason: str, change: WorkChange) -> CancelOutcome:
+        """End exactly this attempt, in whatever unfinished state, as `cancel_work` does, and settle its Work by `change`.
+        Raises NotFoundError, RefusedError (it has ended). Rule: X01, X02.
+        """
+
+    def reconcile(
+        self,
+        attempt_id: AttemptId,
+        *,
+        expected_epoch: int,
+        ending: Ending,
+        change: WorkChange,
+        by: str,
+        reason: str,
+    ) -> None:
+        """Settle an attempt that waits for a person, by that person's word; the event names who and why.
+
+        Exclusion is released only with the proof that was recorded when it was left to a person (never by `ending.proof`), else
+        kept with a stop order; so a Work that `change` makes ready starts N+1 only once the stop is proven.
+        Raises NotFoundError, RefusedError (not `recovery_required`, or at another epoch). Rings the coordinator. Rule: R10, R11.
         """
 
     def activate_config(self, body: str, digest: str, source_path: str) -> int:
@@ -285,10 +314,19 @@ class Tx(ReadTx, Protocol):
         """Revoke this lease so that the same attempt can be recovered at once. Rings the coordinator. Rule: R07."""
 
     # Stop orders
-    def take_stop_order(self, order_id: int, owner: Incarnation, *, lease_us: int) -> bool: ...
-    def confirm_stopped(self, attempt_id: AttemptId, *, expected_epoch: int, proof: str, by: str) -> None:
-        """Release the exclusion of an ended attempt and close its order. Raises RefusedError when the attempt is at another
-        epoch or unfinished. Idempotent. Rings the coordinator. Rule: R11.
+    def take_stop_order(self, order_id: int, owner: Incarnation, *, lease_us: int) -> bool:
+        """Work on an order until its lease lapses; True: it is this worker's. Acknowledges the cancel behind it, if there is one."""
+
+    def confirm_stopped(
+        self, attempt_id: AttemptId, *, expected_epoch: int, proof: str, by: str, reason: str | None = None
+    ) -> None:
+        """Release the exclusion of an ended attempt, close its order, settle the cancel behind it.
+
+        Args:
+            proof: The rule that proved it, or `PERSON`: somebody's word, which needs a `reason`.
+        Raises: NotFoundError; RefusedError when the attempt is at another epoch or unfinished, when a word has no reason, or
+            comes when the stop is proven already. By a rule it may be repeated.
+        Rings the coordinator. Rule: R11, X03.
         """
 
     def report_unproven(self, order_id: int, owner: Incarnation, result: StopResult, *, retry_us: int) -> None:

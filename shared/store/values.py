@@ -11,6 +11,9 @@ from shared.model.evidence import ProcessIdentity
 from shared.model.work import Input, Reason, WorkState
 from shared.policy.capacity import Usage
 
+PERSON = "person"
+"""The proof of a stop that is somebody's word."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigGeneration:
@@ -113,10 +116,17 @@ class Recoverable:
 
 @dataclass(frozen=True, slots=True)
 class CancelOutcome:
-    """What a cancel found. `attempt_id`: the live attempt it ended, with a stop order; None when none was live."""
+    """What a cancel found.
+
+    Attributes:
+        state_before: Of the Work.
+        attempt_id: The live attempt it ended; None when none was live.
+        cancellation_id: Its record among `ReadTx.cancellations`.
+    """
 
     state_before: WorkState
     attempt_id: AttemptId | None
+    cancellation_id: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from shared.store.sqlite import takeover
+from shared.store.sqlite import cancels, takeover
 from shared.store.sqlite.connection import Connection, Params, Row
 from shared.store.sqlite.coordination import Coordination
 from shared.store.sqlite.queue import Queue
@@ -54,6 +54,11 @@ def _of(spoiler: str, *others: str) -> frozenset[str]:
 assert {"by_a_stranger", "at_the_expiry_instant"} <= set(SPOILERS)
 
 CONTROLS = (
+    Control(
+        "a person's settling frees by the proof it names itself",
+        lambda patch: patch.setattr(cancels, "replace", lambda ending, **_: ending),
+        frozenset({"without_a_recorded_proof_a_persons_settling_frees_nothing"}),
+    ),
     Control(
         "a timeout of the lapsed does not ask whether time is left",
         lambda patch: patch.setattr(takeover, "budget_left_us", lambda *_: 0),
@@ -109,6 +114,8 @@ CONTROLS = (
         frozenset(
             {
                 "no_next_attempt_starts_beside_an_unproven_one",
+                "a_cancel_of_one_attempt_ends_exactly_it_and_settles_its_work",
+                "without_a_recorded_proof_a_persons_settling_frees_nothing",
                 "a_timeout_may_leave_its_work_to_be_tried_again_once_the_stop_is_proven",
             }
         ),

@@ -7,6 +7,7 @@ import pytest
 from tests.contract.store_cases import (
     CASES,
     Listed,
+    cancels,
     claims,
     endings,
     fences,
@@ -19,6 +20,7 @@ from tests.contract.store_cases import (
 from tests.support.stores import World
 
 MODULES = (
+    cancels,
     claims,
     endings,
     fences,

@@ -35,6 +35,7 @@ class Folded:
 
     works: dict[str, WorkState] = field(default_factory=dict)
     attempts: dict[str, FoldedAttempt] = field(default_factory=dict)
+    cancels: dict[int, str] = field(default_factory=dict)
 
     def take(self, event: Event) -> None:
         """Apply one event; AssertionError or IllegalStepError when it does not fit what came before."""
@@ -55,6 +56,8 @@ class Folded:
             assert is_final_attempt(attempt.state)
             assert (attempt.exclusion, attempt.epoch) == (Exclusion.HELD, event.epoch)
             attempt.exclusion = Exclusion.RELEASED
+        elif group == "cancel":
+            self._take_cancel(int(str(event.data["cancellation"])), word, settled=event.data.get("result") is not None)
         elif event.kind == "lease.revoked":
             attempt = self.attempts[str(event.attempt_id)]
             assert (attempt.revoked, attempt.epoch) == (False, event.epoch)
@@ -81,6 +84,13 @@ class Folded:
             attempt.exclusion = Exclusion.RELEASED
         assert event.epoch == attempt.epoch
 
+    def _take_cancel(self, number: int, word: str, *, settled: bool) -> None:
+        before = self.cancels.get(number)
+        assert (before is None) == (word == "requested")
+        assert before != "settled"
+        assert not (word == "acknowledged" and before == "acknowledged")
+        self.cancels[number] = "settled" if settled else word
+
     def _attempts_of(self, event: Event) -> list[str]:
         return [name for name in self.attempts if name.rsplit(".", 1)[0] == event.work_id]
 
@@ -101,6 +111,9 @@ def tables(tx: ReadTx) -> Folded:
     found = Folded()
     for work in tx.works(states=(), after=0, limit=10_000):
         found.works[work.id] = work.state
+        for cancel in tx.cancellations(work.id, limit=1_000):
+            acknowledged = "requested" if cancel.acknowledged_at_us is None else "acknowledged"
+            found.cancels[cancel.id] = acknowledged if cancel.settled_at_us is None else "settled"
         for attempt in tx.attempts(work.id):
             lease = tx.lease(attempt.id)
             assert lease is not None

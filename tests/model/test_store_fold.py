@@ -83,6 +83,27 @@ class Lives(RuleBasedStateMachine):
     def cancel(self, number: int) -> None:
         self.may_be_refused(lambda tx: tx.cancel_work(WorkId(f"w{number + 1}"), by="t", reason="t"))
 
+    @rule(index=INDEX, change=CHANGES)
+    def cancel_attempt(self, index: int, change: WorkChange) -> None:
+        if self.keys and change is not COMPLETED:
+            name = self.keys[-1 - index % len(self.keys)].attempt_id
+            self.may_be_refused(lambda tx: tx.cancel_attempt(name, by="t", reason="t", change=change))
+
+    @rule(state=ENDINGS, change=CHANGES)
+    def settle_by_hand(self, state: AttemptState, change: WorkChange) -> None:
+        ending = Ending(state, None, None, None, None, "t")
+
+        def settle(tx: Tx) -> None:
+            for one in tx.needs_person(limit=1):
+                tx.reconcile(one.id, expected_epoch=one.epoch, ending=ending, change=change, by="t", reason="t")
+
+        self.world.store.write(settle)
+
+    @rule(index=INDEX)
+    def take_order(self, index: int) -> None:
+        for order in self.world.store.read(lambda tx: tx.stop_orders(limit=1)):
+            self.may_be_refused(lambda tx, one=order: tx.take_stop_order(one.id, self.worker(index), lease_us=US_PER_S))  # type: ignore[misc]
+
     @rule(name=st.sampled_from(["worker-1", "worker-2", "worker-3"]))
     def register(self, name: str) -> None:
         self.workers.append(self.world.worker(name))

@@ -24,11 +24,14 @@ def world() -> Iterator[World]:
         uncertain = made.running(owner)
         made.store.write(lambda tx: tx.require_recovery(uncertain, why="?", proof=None))
         made.submit()
+        stopped = made.running(owner)
+        made.store.write(lambda tx: tx.cancel_attempt(stopped.attempt_id, by="t", reason="t", change=EXHAUSTED))
+        made.confirm(stopped)
         yield made
         made.close()
 
 
-# For each rule: what breaks it behind the schema's back. w1.1 runs, w2.1 is unproven, w3 is in backoff, w4.1 waits for a person.
+# For each rule: what breaks it behind the schema's back. w1.1 runs, w2.1 is unproven, w3 is in backoff, w4.1 waits for a person, w6.1 was stopped.
 BREAKS = (
     "DELETE FROM lease WHERE attempt_id = 'w1.1'",
     "UPDATE lease SET revoked_at_us = NULL, revoked_reason = NULL WHERE attempt_id = 'w4.1'",
@@ -40,6 +43,7 @@ BREAKS = (
     "UPDATE work SET state = 'ready' WHERE id = 'w1'",
     "DELETE FROM snapshot WHERE attempt_id = 'w3.1'",
     "UPDATE segment SET ended_at_us = 1, active_us = 1 WHERE attempt_id = 'w1.1'",
+    "UPDATE cancellation SET settled_at_us = NULL, result = NULL WHERE work_id = 'w6'",
     "UPDATE segment SET ended_at_us = NULL, active_us = NULL WHERE attempt_id = 'w3.1'",
 )
 
@@ -100,7 +104,7 @@ def test_a_backup_is_private_whole_and_verified(world: World, tmp_path: Path) ->
     assert target.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["copy.db"]
     copy = sqlite3.connect(target)
-    assert copy.execute("SELECT count(*) FROM work").fetchone() == (5,)
+    assert copy.execute("SELECT count(*) FROM work").fetchone() == (6,)
     copy.close()
 
 

@@ -83,6 +83,25 @@ PLANS: dict[str, tuple[str, set[str]]] = {
     ),
     "open stop orders": (reads.STOP_ORDERS.format(which=""), {"SCAN stop_order USING INDEX stop_order_queue"}),
     "attempts for a person": (reads.NEEDS_PERSON, {"SCAN attempt USING INDEX attempt_needs_person"}),
+    "cancellations of a Work": (
+        reads.CANCELLATIONS,
+        {"SEARCH cancellation USING INDEX cancellation_work (work_id=?)"},
+    ),
+    "acknowledging a cancellation": (
+        stops.ACKNOWLEDGE_CANCEL,
+        {"SEARCH cancellation USING INDEX cancellation_attempt (attempt_id=?)"},
+    ),
+    "settling a cancellation": (
+        stops.SETTLE_CANCEL,
+        {"SEARCH cancellation USING INDEX cancellation_attempt (attempt_id=?)"},
+    ),
+    "what is out of time and unheld": (
+        reads.NEXT_OUT_OF_TIME,
+        {
+            "SEARCH attempt USING INDEX attempt_recoverable",
+            "SEARCH l USING PRIMARY KEY (attempt_id=?)",
+        },
+    ),
     "events of one attempt": (
         reads.ATTEMPT_EVENTS,
         {"SEARCH event USING INDEX event_attempt (attempt_id=?)"},

@@ -10,7 +10,7 @@ from shared.errors import FenceViolationError
 from shared.model.instant import US_PER_S
 from shared.store.sqlite.connection import Connection
 from shared.store.sqlite.schema import TRIGGERS
-from tests.support.stores import BACKED_OFF, FAILED, SQLITE, UNPROVEN, World, ram_folder
+from tests.support.stores import BACKED_OFF, FAILED, RETURNED, SQLITE, UNPROVEN, World, ram_folder
 
 
 def _insert_attempt(attempt_id: str, work_id: str, number: int, *, epoch: int = 1, verb: str = "INSERT") -> str:
@@ -21,7 +21,7 @@ def _insert_attempt(attempt_id: str, work_id: str, number: int, *, epoch: int = 
     )
 
 
-# w1.1 runs under a lease, epoch 2 (released once); w2.1 ended, released; w3.1 ended, unproven; w4 is ready; w5 is cancelled.
+# w1.1 runs under a lease, epoch 2 (released once); w2.1 ended, released; w3.1 ended, unproven; w4 is ready; w5 is cancelled; w7.1 is to be stopped for a cancel.
 REFUSED = {
     "one unexcluded attempt of a Work": (_insert_attempt("w1.2", "w1", 2),),
     "no attempt beside an unproven one": (_insert_attempt("w3.2", "w3", 2),),
@@ -103,6 +103,12 @@ REFUSED = {
             " FROM stop_order WHERE attempt_id = 'w3.1'"
         ),
     ),
+    "a settled cancellation is not changed": ("UPDATE cancellation SET result = 'stopped S9' WHERE work_id = 'w5'",),
+    "a cancellation is acknowledged once": ("UPDATE cancellation SET acknowledged_by = 'x.1' WHERE work_id = 'w7'",),
+    "a cancellation keeps what it names": ("UPDATE cancellation SET epoch = 2 WHERE work_id = 'w7'",),
+    "a cancellation keeps who asked and why": ("UPDATE cancellation SET reason = 'other' WHERE work_id = 'w7'",),
+    "a cancellation is settled with a result": ("UPDATE cancellation SET settled_at_us = 1 WHERE work_id = 'w7'",),
+    "an open cancellation is not deleted": ("DELETE FROM cancellation WHERE work_id = 'w7'",),
     "an event is written once": ("UPDATE event SET data = '{}' WHERE seq = 1",),
     "a counter never goes back": ("UPDATE counter SET value = 1 WHERE name = 'work'",),
     "a counter is not replaced": ("INSERT OR REPLACE INTO counter VALUES ('work', 1)",),
@@ -136,6 +142,10 @@ ACCEPTED = {
         "UPDATE input SET consumed_by = NULL WHERE consumed_by = 'w2.1'",
         "DELETE FROM attempt WHERE id = 'w2.1'",
     ),
+    "a settled cancellation": (
+        "UPDATE cancellation SET settled_at_us = 1, result = 'stopped S1' WHERE work_id = 'w7'",
+        "DELETE FROM cancellation WHERE work_id = 'w7'",
+    ),
     "a new leader": ("UPDATE leader SET generation = generation + 1, owner = 'x.1'",),
 }
 
@@ -165,6 +175,10 @@ def _fill(world: World) -> None:
     cancelled = world.submit()
     world.store.write(lambda tx: tx.cancel_work(cancelled, by="t", reason="t"))
     world.confirm(world.ended(owner, UNPROVEN, BACKED_OFF))
+    stopping = world.running(owner)
+    world.store.write(lambda tx: tx.cancel_attempt(stopping.attempt_id, by="t", reason="t", change=RETURNED))
+    order = next(one for one in world.store.read(lambda tx: tx.stop_orders()) if one.attempt_id == stopping.attempt_id)
+    world.store.write(lambda tx: tx.take_stop_order(order.id, owner, lease_us=US_PER_S))
     world.clock.advance(US_PER_S)
 
 

@@ -51,6 +51,11 @@ INVARIANTS = (
            AND NOT EXISTS (SELECT 1 FROM segment AS s WHERE s.attempt_id = a.id AND s.epoch = a.epoch AND s.ended_at_us IS NULL)""",
     ),
     (
+        "a cancellation that is not settled waits for an open stop order",
+        """SELECT work_id FROM cancellation WHERE settled_at_us IS NULL
+           AND attempt_id NOT IN (SELECT attempt_id FROM stop_order WHERE closed_at_us IS NULL)""",
+    ),
+    (
         "no segment of an ended attempt is open",
         """SELECT s.attempt_id FROM segment AS s JOIN attempt AS a ON a.id = s.attempt_id
            WHERE a.ended_at_us IS NOT NULL AND s.ended_at_us IS NULL""",

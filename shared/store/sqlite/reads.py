@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from shared.ids import AttemptId, Incarnation, WorkId, attempt_directory
 from shared.model.attempt import Attempt, Lease, LeaseKey, Segment, Snapshot
+from shared.model.cancel import Cancellation
 from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
 from shared.model.work import Input, Work, WorkState
@@ -68,6 +69,7 @@ NEXT_OUT_OF_TIME = f"""SELECT min(due) FROM (SELECT CASE WHEN budget_boot_id = :
   FROM attempt JOIN lease AS l ON l.attempt_id = attempt.id WHERE {RECOVERABLE} AND {NOT_LIVE}) WHERE due > :mono"""
 ORDER_LIVE = "boot_id = :boot AND expires_mono_us > :mono"
 STOP_ORDERS = "SELECT * FROM stop_order WHERE closed_at_us IS NULL {which} ORDER BY id LIMIT :limit"
+CANCELLATIONS = "SELECT * FROM cancellation WHERE work_id = ? ORDER BY id DESC LIMIT ?"
 IDLE_LIVE = f"SELECT count(*) FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required'"
 IDLE_WAITING = """SELECT count(*) FROM
   (SELECT 1 FROM work WHERE ended_at_us IS NULL AND state IN ('ready', 'backoff') LIMIT ?)"""
@@ -243,6 +245,10 @@ class Reads:
             which = f"AND NOT ({ORDER_LIVE})"
         found = self._db.rows(STOP_ORDERS.format(which=which), self._clock | {"owner": owner, "limit": limit})
         return [rows.stop_order_of_row(row, self._now) for row in found]
+
+    def cancellations(self, work_id: WorkId, *, limit: int = 64) -> list[Cancellation]:
+        """See `ReadTx.cancellations`."""
+        return [rows.cancellation_of_row(row) for row in reversed(self._db.rows(CANCELLATIONS, (work_id, limit)))]
 
     def idle_state(self) -> IdleState:
         live = self._db.value(IDLE_LIVE)

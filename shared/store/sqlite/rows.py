@@ -17,6 +17,7 @@ from shared.model.attempt import (
     Phase,
     Segment,
 )
+from shared.model.cancel import Cancellation
 from shared.model.evidence import Pin, ProcessIdentity
 from shared.model.host import Leader, PassRecord, StopOrder, Worker, WorkerState
 from shared.model.instant import Instant
@@ -198,6 +199,24 @@ def stop_order_of_row(row: Row, now: Instant) -> StopOrder:
         tries=row["tries"],
         finding=row["finding"],
         ordered_at_us=row["ordered_at_us"],
+    )
+
+
+def cancellation_of_row(row: Row) -> Cancellation:
+    """A row of `cancellation`."""
+    return Cancellation(
+        id=row["id"],
+        work_id=WorkId(row["work_id"]),
+        attempt_id=None if row["attempt_id"] is None else AttemptId(row["attempt_id"]),
+        epoch=row["epoch"],
+        scope=row["scope"],
+        requested_by=row["requested_by"],
+        reason=row["reason"],
+        requested_at_us=row["requested_at_us"],
+        acknowledged_at_us=row["acknowledged_at_us"],
+        acknowledged_by=row["acknowledged_by"],
+        settled_at_us=row["settled_at_us"],
+        result=row["result"],
     )
 
 

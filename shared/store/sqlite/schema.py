@@ -96,6 +96,14 @@ TABLES = (
   expires_mono_us INTEGER NOT NULL, tries INTEGER NOT NULL, finding TEXT, closed_at_us INTEGER, closed_by TEXT,
   CHECK ((closed_at_us IS NULL) = (closed_by IS NULL))
 ) STRICT""",
+    """CREATE TABLE cancellation (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, work_id TEXT NOT NULL REFERENCES work (id), attempt_id TEXT REFERENCES attempt (id),
+  epoch INTEGER, scope TEXT NOT NULL CHECK (scope IN ('work', 'attempt')), requested_by TEXT NOT NULL, reason TEXT NOT NULL,
+  requested_at_us INTEGER NOT NULL, acknowledged_at_us INTEGER, acknowledged_by TEXT, settled_at_us INTEGER, result TEXT,
+  CHECK ((attempt_id IS NULL) = (epoch IS NULL)), CHECK (scope = 'work' OR attempt_id IS NOT NULL),
+  CHECK ((acknowledged_at_us IS NULL) = (acknowledged_by IS NULL)), CHECK ((settled_at_us IS NULL) = (result IS NULL)),
+  CHECK (attempt_id IS NOT NULL OR settled_at_us IS NOT NULL)
+) STRICT""",
     """CREATE TABLE pass (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, generation INTEGER NOT NULL, trigger TEXT NOT NULL, due_at_us INTEGER NOT NULL,
   started_at_us INTEGER NOT NULL, duration_us INTEGER NOT NULL, claimed INTEGER NOT NULL, recovered INTEGER NOT NULL,
@@ -124,6 +132,8 @@ INDEXES = (
     "CREATE INDEX stop_order_attempt ON stop_order (attempt_id)",
     "CREATE UNIQUE INDEX stop_order_open ON stop_order (attempt_id) WHERE closed_at_us IS NULL",
     "CREATE INDEX stop_order_queue ON stop_order (id) WHERE closed_at_us IS NULL",
+    "CREATE INDEX cancellation_work ON cancellation (work_id, id)",
+    "CREATE INDEX cancellation_attempt ON cancellation (attempt_id)",
     "CREATE INDEX event_attempt ON event (attempt_id) WHERE attempt_id IS NOT NULL",
 )
 
@@ -247,5 +257,20 @@ TRIGGERS = (
         "stop_order_closed", "UPDATE ON stop_order", "OLD.closed_at_us IS NOT NULL", "a closed stop order was changed"
     ),
     _refuse("stop_order_live", "DELETE ON stop_order", "OLD.closed_at_us IS NULL", "an open stop order was deleted"),
+    _refuse(
+        "cancellation_settled",
+        "UPDATE ON cancellation",
+        "OLD.settled_at_us IS NOT NULL OR (OLD.acknowledged_at_us IS NOT NULL"
+        " AND (NEW.acknowledged_at_us IS NOT OLD.acknowledged_at_us OR NEW.acknowledged_by IS NOT OLD.acknowledged_by))"
+        " OR NEW.work_id <> OLD.work_id OR NEW.attempt_id IS NOT OLD.attempt_id OR NEW.epoch IS NOT OLD.epoch"
+        " OR NEW.requested_by <> OLD.requested_by OR NEW.reason <> OLD.reason",
+        "a cancellation was changed that is settled, or what it says of its request or acknowledgement",
+    ),
+    _refuse(
+        "cancellation_live",
+        "DELETE ON cancellation",
+        "OLD.settled_at_us IS NULL",
+        "a cancellation was deleted that is not settled",
+    ),
     _refuse("event_kept", "UPDATE ON event", "1", "an event is written once"),
 )

@@ -9,6 +9,7 @@ from shared.model.attempt import Exclusion
 from shared.model.stop import StopResult
 from shared.store.sqlite.rows import finding_text
 from shared.store.sqlite.writing import Writing
+from shared.store.values import PERSON
 from shared.wake import COORDINATOR
 
 _LIVE = "boot_id = :boot AND expires_mono_us > :mono"
@@ -19,6 +20,11 @@ RELEASE_EXCLUSION = """UPDATE attempt SET exclusion = 'released', exclusion_proo
   WHERE id = :attempt AND epoch = :epoch AND ended_at_us IS NOT NULL AND exclusion = 'held' RETURNING id"""
 CLOSE_ORDER = """UPDATE stop_order SET closed_at_us = :wall, closed_by = :by
   WHERE attempt_id = :attempt AND closed_at_us IS NULL"""
+ACKNOWLEDGE_CANCEL = """UPDATE cancellation SET acknowledged_at_us = :wall, acknowledged_by = :by
+  WHERE attempt_id = :attempt AND settled_at_us IS NULL AND acknowledged_at_us IS NULL RETURNING id, epoch"""
+SETTLE_CANCEL = """UPDATE cancellation SET settled_at_us = :wall, result = :result,
+    acknowledged_at_us = coalesce(acknowledged_at_us, :wall), acknowledged_by = coalesce(acknowledged_by, :by)
+  WHERE attempt_id = :attempt AND settled_at_us IS NULL RETURNING id, epoch"""
 REPORT_UNPROVEN = f"""UPDATE stop_order SET owner = NULL, boot_id = :boot, expires_mono_us = :mono + :retry, tries = tries + 1,
   finding = :finding WHERE id = :id AND closed_at_us IS NULL AND owner = :owner AND {_LIVE} RETURNING attempt_id, epoch, tries"""
 
@@ -30,10 +36,23 @@ class Stops(Writing):
         """See `Tx.take_stop_order`. Taking what one holds extends it. Raises RefusedError: the taker does not take part."""
         self._require_present(owner)
         self._note(Boundary.STOP_COMMIT)
-        return self._db.one(TAKE_ORDER, self._clock | {"id": order_id, "owner": owner, "lease": lease_us}) is not None
+        row = self._db.one(TAKE_ORDER, self._clock | {"id": order_id, "owner": owner, "lease": lease_us})
+        if row is None:
+            return False
+        self._on_cancels(ACKNOWLEDGE_CANCEL, "cancel.acknowledged", AttemptId(row["attempt_id"]), {"by": owner})
+        return True
 
-    def confirm_stopped(self, attempt_id: AttemptId, *, expected_epoch: int, proof: str, by: str) -> None:
-        """See `Tx.confirm_stopped`. Raises NotFoundError when there is no such attempt."""
+    def _on_cancels(self, sql: str, kind: str, attempt_id: AttemptId, facts: dict[str, object]) -> None:
+        """Take the open cancellations behind an attempt's stop one step further."""
+        params = {"attempt": attempt_id, "wall": self._now.wall_us, **facts}
+        for row in self._db.rows(sql, params):
+            told = {"cancellation": row["id"], **facts}
+            self._event(kind, told, attempt=attempt_id, epoch=row["epoch"])
+
+    def confirm_stopped(
+        self, attempt_id: AttemptId, *, expected_epoch: int, proof: str, by: str, reason: str | None = None
+    ) -> None:
+        """See `Tx.confirm_stopped`."""
         attempt = self.attempt(attempt_id)
         if attempt is None:
             raise NotFoundError(f"no attempt {attempt_id} in this home")
@@ -41,14 +60,21 @@ class Stops(Writing):
             raise RefusedError(f"{attempt_id} is at epoch {attempt.epoch}, not {expected_epoch}")
         if attempt.ended_at_us is None:
             raise RefusedError(f"{attempt_id} has not ended: it is {attempt.state}")
+        if proof == PERSON and not reason:
+            raise RefusedError(f"a person's word that {attempt_id} is stopped needs a reason")
+        released = attempt.exclusion is Exclusion.RELEASED
+        if released and proof == PERSON:
+            raise RefusedError(f"the stop of {attempt_id} is proven already: {attempt.exclusion_proof}")
         self._note(Boundary.STOP_COMMIT, COORDINATOR, ends=True)
-        if attempt.exclusion is Exclusion.RELEASED:
+        if released:
             return
         params = {"attempt": attempt_id, "epoch": expected_epoch, "proof": proof, "by": by, "wall": self._now.wall_us}
         if self._db.one(RELEASE_EXCLUSION, params) is None:
             raise RefusedError(f"{attempt_id} changed meanwhile")
         self._db.rows(CLOSE_ORDER, params)
-        self._event("attempt.stop_confirmed", {"proof": proof, "by": by}, attempt=attempt_id, epoch=expected_epoch)
+        told = {"proof": proof, "by": by, "reason": reason}
+        self._event("attempt.stop_confirmed", told, attempt=attempt_id, epoch=expected_epoch)
+        self._on_cancels(SETTLE_CANCEL, "cancel.settled", attempt_id, {"by": by, "result": f"stopped {proof}"})
 
     def report_unproven(self, order_id: int, owner: Incarnation, result: StopResult, *, retry_us: int) -> None:
         """See `Tx.report_unproven`. Raises RefusedError when the order is not this owner's any more."""
