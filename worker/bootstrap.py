@@ -19,7 +19,7 @@ from shared.home import Home, check_home, find_home
 from shared.ids import AttemptId, Incarnation, is_worker_name
 from shared.logs import set_up_terminal
 from shared.model.attempt import Snapshot
-from shared.model.evidence import Evidence, Pin
+from shared.model.evidence import Evidence, Pin, ProcessIdentity
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import DEFAULT, Config
 from shared.model.stop import StopResult
@@ -39,7 +39,8 @@ from worker.environment import job_environment
 from worker.executors.contract import registry
 from worker.executors.shell import ShellExecutor
 from worker.pool import Completion, TaskPool
-from worker.ports import Ports
+from worker.ports import Ports, StopTarget
+from worker.quiet import Quiet
 from worker.worker import POLL_US, Worker
 
 log = logging.getLogger(__name__)
@@ -63,9 +64,32 @@ class LocalHost:
         """Whether any launch of the attempt got as far as registering a child."""
         return any_child_record(self._attempts, attempt_id)
 
-    def stop(self, attempt_id: AttemptId, pin: Pin | None, *, isolated: bool, grace_s: float) -> StopResult:
+    def stop(self, target: StopTarget, quiet: Quiet) -> StopResult:
         """Stop what is left of the attempt and look for the proof."""
-        return stop(self._attempts, attempt_id, pin, isolated, grace_s, ordered=True)
+
+        def accounted() -> tuple[ProcessIdentity, ...]:
+            return (*target.workers, *_identified(target.coordinator_pid))
+
+        return stop(
+            self._attempts,
+            target.attempt_id,
+            target.pin,
+            target.isolated,
+            target.grace_s,
+            ordered=True,
+            accounted=accounted,
+            quiet=quiet.scanning,
+        )
+
+
+def _identified(pid: int | None) -> tuple[ProcessIdentity, ...]:
+    """The process that has this pid now, if there is one."""
+    if pid is None:
+        return ()
+    try:
+        return (identify(pid),)
+    except ProcessLookupError:
+        return ()
 
 
 def main(options: ChildOptions) -> None:

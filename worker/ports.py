@@ -33,12 +33,28 @@ class ExitWatcher(Protocol):
     def exit_status(self, key: Hashable) -> int | None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class StopTarget:
+    """What a stop order is about, as the store has it.
+
+    Attributes:
+        workers: Registered workers, and `coordinator_pid` whoever leads: none of them is a job's, whatever it looks like.
+    """
+
+    attempt_id: AttemptId
+    pin: Pin | None
+    isolated: bool
+    grace_s: float
+    workers: tuple[ProcessIdentity, ...]
+    coordinator_pid: int | None
+
+
 class HostView(Protocol):
     """What can be read of, and done to, launches on this host. Blocks; for pool threads only."""
 
     def read_evidence(self, pin: Pin) -> Evidence: ...
     def child_record_seen(self, attempt_id: AttemptId) -> bool | None: ...
-    def stop(self, attempt_id: AttemptId, pin: Pin | None, *, isolated: bool, grace_s: float) -> StopResult: ...
+    def stop(self, target: StopTarget, quiet: Quiet) -> StopResult: ...
 
 
 @dataclass(slots=True)

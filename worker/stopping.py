@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 
 from shared.ids import AttemptId
-from shared.model.evidence import Pin
 from shared.model.host import StopOrder
 from shared.model.instant import US_PER_S
 from shared.model.stop import StopResult
 from shared.store.contract import ReadTx, Tx
 from worker.batch import Change
 from worker.pool import Completion
-from worker.ports import Ports, exclusion_released
+from worker.ports import Ports, StopTarget, exclusion_released
 
 log = logging.getLogger(__name__)
 
@@ -65,11 +64,9 @@ class Stops:
         return Change(apply, done, lambda _: self._forget(order), happened)
 
     def _work_on(self, order: StopOrder) -> None:
-        pin, isolated, grace_s = self._ports.store.read(lambda tx: _target(tx, order.attempt_id))
-        host, attempt_id = self._ports.host, order.attempt_id
-        self._ports.stops.submit(
-            ("stop", order.id), lambda: host.stop(attempt_id, pin, isolated=isolated, grace_s=grace_s)
-        )
+        host, quiet = self._ports.host, self._ports.quiet
+        target = self._ports.store.read(lambda tx: _target(tx, order.attempt_id))
+        self._ports.stops.submit(("stop", order.id), lambda: host.stop(target, quiet))
 
     def _reporting(self, order: StopOrder, result: StopResult) -> Change:
         me, proof = self._ports.me, result.proof
@@ -98,8 +95,15 @@ class Stops:
         self._mine.pop(order.id, None)
 
 
-def _target(tx: ReadTx, attempt_id: AttemptId) -> tuple[Pin | None, bool, float]:
-    attempt, snapshot = tx.attempt(attempt_id), tx.snapshot(attempt_id)
+def _target(tx: ReadTx, attempt_id: AttemptId) -> StopTarget:
+    attempt, snapshot, leader = tx.attempt(attempt_id), tx.snapshot(attempt_id), tx.leader()
     if attempt is None or snapshot is None:
         raise LookupError(f"a stop order names {attempt_id}, which is not in the store")
-    return attempt.pin, snapshot.isolated, snapshot.grace_us / US_PER_S
+    return StopTarget(
+        attempt_id,
+        attempt.pin,
+        isolated=snapshot.isolated,
+        grace_s=snapshot.grace_us / US_PER_S,
+        workers=tuple(worker.identity for worker in tx.workers()),
+        coordinator_pid=None if leader is None else leader.pid,
+    )

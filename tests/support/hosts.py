@@ -11,6 +11,8 @@ from shared.ids import AttemptId, attempt_directory
 from shared.model.evidence import Evidence, ExitRecord, LockState, Pin, ProcessIdentity
 from shared.model.stop import StopResult
 from shared.process.launcher import LaunchError, LaunchSpec
+from worker.ports import StopTarget
+from worker.quiet import Quiet
 
 PID_NAMESPACE = 4026531836
 
@@ -133,13 +135,16 @@ class SimulatedHost:
         """See `HostView.child_record_seen`."""
         return any(shim.child is not None for shim in self.shims.values() if shim.spec.attempt_id == attempt_id)
 
-    def stop(self, attempt_id: AttemptId, pin: Pin | None, *, isolated: bool, grace_s: float) -> StopResult:
+    def stop(self, target: StopTarget, quiet: Quiet) -> StopResult:
         """See `HostView.stop`."""
-        self.stopped.append(attempt_id)
+        pin = target.pin
+        self.stopped.append(target.attempt_id)
+        with quiet.scanning():
+            pass
         if self.stops:
             return self.stops.pop(0)
         if pin is None:
-            seen = self.child_record_seen(attempt_id) or not isolated
+            seen = self.child_record_seen(target.attempt_id) or not target.isolated
             return StopResult(None if seen else "S0", (), (), None)
         shim = self.shims[pin.directory]
         if pin.shim.boot_id != self.clock.now().boot_id:

@@ -37,6 +37,7 @@ class ShellExecutor:
             cwd=snapshot.cwd,
             stdin=b"".join(bodies) if bodies else None,
             grace_s=snapshot.grace_us / US_PER_S,
+            output_max=snapshot.output_max_bytes or None,
         )
 
     def _argv(self, snapshot: Snapshot) -> tuple[str, ...]:
