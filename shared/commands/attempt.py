@@ -8,8 +8,10 @@ from collections.abc import Callable
 from shared.commands.arguments import Parser, add_json, attempt_named, likely
 from shared.commands.attempt_story import read_story, story_view
 from shared.commands.attempt_text import advice_lines, story_lines
+from shared.commands.cancel import cancel
 from shared.commands.confirm import confirm_stopped
 from shared.commands.open_home import opened
+from shared.commands.reconcile import reconcile
 from shared.commands.render import Ink, print_json
 from shared.errors import UsageError
 
@@ -30,7 +32,9 @@ def main(argv: list[str], *, home: str | None) -> int:
     """
     verbs: dict[str, Callable[[list[str], str | None], int]] = {
         "show": _show,
+        "reconcile": reconcile,
         "confirm-stopped": confirm_stopped,
+        "cancel": _cancel,
     }
     if not argv:
         raise UsageError(
@@ -65,3 +69,7 @@ def _show(argv: list[str], home: str | None) -> int:
         else:
             print("\n".join([*story_lines(story, Ink.of(os.environ)), *advice_lines(story, door)]))
     return 0
+
+
+def _cancel(argv: list[str], home: str | None) -> int:
+    return cancel(argv, home, prog="tenure attempt cancel")

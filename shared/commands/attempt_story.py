@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from shared.commands.json_views import AttemptFacts, Json, attempt_facts, attempt_view
+from shared.commands.json_views import AttemptFacts, Json, attempt_facts, attempt_view, cancellation_view
 from shared.commands.render import iso, milliseconds
 from shared.errors import NotFoundError
 from shared.ids import AttemptId, work_of
 from shared.model.attempt import Attempt, AttemptState, Snapshot
+from shared.model.cancel import Cancellation
 from shared.model.instant import Instant
 from shared.model.work import Work
 from shared.policy.lease import budget_left_us
@@ -26,6 +27,7 @@ class Story:
 
     Attributes:
         snapshot: What it pinned; None only when the store lost it.
+        cancellations: That ended this attempt, or wait for its stop.
         events: Of this attempt, in order; the last `EVENTS_MAX`.
         now: When all this was read.
     """
@@ -33,6 +35,7 @@ class Story:
     work: Work
     facts: AttemptFacts
     snapshot: Snapshot | None
+    cancellations: tuple[Cancellation, ...]
     events: tuple[Event, ...]
     now: Instant
 
@@ -70,6 +73,7 @@ def read_story(tx: ReadTx, attempt_id: AttemptId) -> Story:
         work=work,
         facts=attempt_facts(tx, attempt),
         snapshot=tx.snapshot(attempt_id),
+        cancellations=tuple(each for each in tx.cancellations(work.id) if each.attempt_id == attempt_id),
         events=tuple(tx.attempt_events(attempt_id, limit=EVENTS_MAX)),
         now=tx.now,
     )
@@ -95,6 +99,7 @@ def story_view(story: Story) -> Json:
         "budget_left_ms": milliseconds(story.budget_left_us),
         "deadline": iso(story.deadline_at_us),
         "pinned": None if story.snapshot is None else pinned_view(story.snapshot),
+        "cancellations": [cancellation_view(record) for record in story.cancellations],
         "events": [event_view(event) for event in story.events],
     }
 

@@ -12,7 +12,7 @@ from shared.commands.json_views import finding_of
 from shared.commands.live_evidence import LiveEvidence
 from shared.commands.open_home import OpenHome
 from shared.commands.render import Ink, counted, duration, escaped, moment, quoted, table
-from shared.commands.work_text import counted_tries, holder_text, result_text, segment_row, stop_text
+from shared.commands.work_text import counted_tries, holder_text, result_text, segment_row, stage_lines, stop_text
 from shared.config.sizes import format_size
 from shared.model.attempt import AttemptState, Exclusion, Phase, Snapshot
 from shared.model.evidence import Evidence, LockState
@@ -29,6 +29,9 @@ def story_lines(story: Story, ink: Ink) -> list[str]:
     text += table(_rows(story), indent="  ")
     if story.facts.stop_order is not None:
         text += ["", ink.faint("stop order"), *order_lines(story.facts.stop_order)]
+    for record in story.cancellations:
+        text += ["", ink.faint("cancelled" if record.scope == "attempt" else f"cancelled with {story.work.id}")]
+        text += stage_lines(record)
     text += ["", ink.faint("held"), *_segment_lines(story)]
     if story.snapshot is not None:
         text += ["", ink.faint("pinned"), *table(_pinned_rows(story.snapshot), indent="  ")]

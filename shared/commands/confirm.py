@@ -19,9 +19,8 @@ from shared.commands.render import Ink, print_json
 from shared.errors import RefusedError, UsageError
 from shared.ids import AttemptId
 from shared.model.attempt import AttemptState, Exclusion
-from shared.store.contract import Tx
+from shared.store.contract import PERSON, Tx
 
-PROOF = "person"
 EPOCH_MAX = 10**9
 
 
@@ -84,7 +83,7 @@ def _confirm(tx: Tx, attempt_id: AttemptId, epoch: int, *, by: str, reason: str)
     attempt = tx.attempt(attempt_id)
     if attempt is not None and attempt.exclusion is Exclusion.RELEASED:
         raise RefusedError(f"{attempt_id} was proven stopped meanwhile: {attempt.exclusion_proof}")
-    tx.confirm_stopped(attempt_id, expected_epoch=epoch, proof=PROOF, by=by, reason=reason)
+    tx.confirm_stopped(attempt_id, expected_epoch=epoch, proof=PERSON, by=by, reason=reason)
 
 
 def _view(after: Story, before: Story, seen: LiveEvidence, *, by: str, reason: str) -> Json:

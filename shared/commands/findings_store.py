@@ -126,7 +126,7 @@ def check_clock(door: OpenHome) -> list[Finding]:
 
 def check_leases(door: OpenHome) -> list[Finding]:
     """What has lost its holder is taken up again."""
-    lost, now = door.store.read(lambda tx: (_long_lost(tx), tx.now))
+    lost = door.store.read(_long_lost)
     if not lost:
         return []
     there = attendance(door.store, door.place.run)

@@ -13,6 +13,7 @@ from shared.commands.attendance import Attendance
 from shared.commands.render import iso, milliseconds
 from shared.ids import AttemptId
 from shared.model.attempt import Attempt, Lease, Phase, Segment
+from shared.model.cancel import Cancellation
 from shared.model.evidence import Pin
 from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
@@ -41,6 +42,7 @@ class WorkFacts:
 
     work: Work
     attempts: tuple[AttemptFacts, ...]
+    cancellations: tuple[Cancellation, ...]
     now: Instant
 
 
@@ -48,7 +50,12 @@ def work_facts(tx: ReadTx, works: Sequence[Work]) -> list[WorkFacts]:
     """Read all about some Works."""
     orders = {order.attempt_id: order for order in tx.stop_orders(limit=ORDERS_READ)} if works else {}
     return [
-        WorkFacts(work, tuple(_facts(tx, attempt, orders.get(attempt.id)) for attempt in tx.attempts(work.id)), tx.now)
+        WorkFacts(
+            work=work,
+            attempts=tuple(_facts(tx, attempt, orders.get(attempt.id)) for attempt in tx.attempts(work.id)),
+            cancellations=tuple(tx.cancellations(work.id)),
+            now=tx.now,
+        )
         for work in works
     ]
 
@@ -98,6 +105,7 @@ def work_view(facts: WorkFacts) -> Json:
         "submitted_at": iso(work.submitted_at_us),
         "ended_at": iso(work.ended_at_us),
         "attempts": [attempt_view(each, facts.now) for each in facts.attempts],
+        "cancellations": [cancellation_view(record) for record in facts.cancellations],
     }
 
 
@@ -209,6 +217,24 @@ def stop_order_view(order: StopOrder) -> Json:
         "owner": order.owner,
         "tries": order.tries,
         "finding": finding_of(order),
+    }
+
+
+def cancellation_view(record: Cancellation) -> Json:
+    """A cancel: who asked when and why, who took it up, what settled it."""
+    return {
+        "id": record.id,
+        "scope": record.scope,
+        "work": record.work_id,
+        "attempt": record.attempt_id,
+        "epoch": record.epoch,
+        "requested_by": record.requested_by,
+        "reason": record.reason,
+        "requested_at": iso(record.requested_at_us),
+        "acknowledged_by": record.acknowledged_by,
+        "acknowledged_at": iso(record.acknowledged_at_us),
+        "settled_at": iso(record.settled_at_us),
+        "result": record.result,
     }
 
 

@@ -7,32 +7,27 @@ import sys
 from collections.abc import Callable
 
 from shared.commands.arguments import Parser, add_json, likely, whole_number, work_named
+from shared.commands.cancel import cancel
 from shared.commands.follow import Follower, look
-from shared.commands.json_views import Json, stop_order_view, work_facts, work_view
+from shared.commands.json_views import work_facts, work_view
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.output import Outputs, RawSink, SafeSink, Sink, say_dropped
 from shared.commands.render import Ink, print_json
 from shared.commands.work_list import list_works
-from shared.commands.work_text import counted_tries, show_lines
+from shared.commands.work_text import show_lines
 from shared.errors import NotFoundError, UnsupportedError, UsageError
-from shared.ids import AttemptId, WorkId
-from shared.model.attempt import Attempt, Exclusion
-from shared.model.host import StopOrder
-from shared.model.instant import US_PER_MS, US_PER_S
-from shared.model.work import Work, WorkState
-from shared.store.contract import CancelOutcome, ReadTx
+from shared.ids import WorkId
+from shared.model.work import Work
+from shared.store.contract import ReadTx
 
 DETACHED = 130
-STOP_WAIT_US = 2 * US_PER_S
-STOP_POLL_US = 50 * US_PER_MS
-REASON = "asked for on the command line"
 
 _LATER = ("retry", "hold", "release", "inject", "interrupt")
 _HELP = """\
 usage: tenure work list     what there is
        tenure work show W   one work, its attempts and who held them
        tenure work logs W   what it wrote
-       tenure work cancel W end it
+       tenure work cancel W end it, or w41.2: one attempt of it
 
 `tenure work VERB --help` says more."""
 
@@ -145,67 +140,5 @@ def _say(line: str, advice: str | None) -> None:
         print(f"  {advice}", file=sys.stderr, flush=True)
 
 
-# --- cancel ----------------------------------------------------------------------------------------------------------
-
-
 def _cancel(argv: list[str], home: str | None) -> int:
-    parser = Parser(
-        "tenure work cancel",
-        "End a work: at once in the store, and by a stop order for what its attempt may have running.",
-    )
-    parser.add_argument("work", nargs="?", metavar="W", help="its id: w41")
-    parser.add_argument("--reason", default=REASON, metavar="TEXT", help="kept in its history")
-    add_json(parser)
-    given = parser.parse(argv)
-    work_id = work_named(given.work, "tenure work cancel")
-    by = f"uid {os.getuid()} via work cancel"
-    with opened(home) as door:
-        done = door.store.write(lambda tx: tx.cancel_work(work_id, by=by, reason=given.reason))
-        attempt, order = _await_stop(door, done)
-        if given.json:
-            print_json(_cancel_view(work_id, done, attempt, order))
-        else:
-            print(_cancel_line(work_id, done, attempt, order, door))
-    return 0
-
-
-def _await_stop(door: OpenHome, done: CancelOutcome) -> tuple[Attempt | None, StopOrder | None]:
-    """Give the stop a moment, so that most of the time its proof can be told."""
-    attempt_id = done.attempt_id
-    if attempt_id is None:
-        return None, None
-    until_us = door.clock.now().mono_us + STOP_WAIT_US
-    while True:
-        attempt, order = door.store.read(lambda tx: (tx.attempt(attempt_id), _order_of(tx, attempt_id)))
-        proven = attempt is not None and attempt.exclusion is Exclusion.RELEASED
-        if proven or door.clock.now().mono_us >= until_us:
-            return attempt, order
-        door.clock.wait(door.clock.now().mono_us + STOP_POLL_US, None)
-
-
-def _order_of(tx: ReadTx, attempt_id: AttemptId) -> StopOrder | None:
-    return next((order for order in tx.stop_orders(limit=10_000) if order.attempt_id == attempt_id), None)
-
-
-def _cancel_view(work_id: WorkId, done: CancelOutcome, attempt: Attempt | None, order: StopOrder | None) -> Json:
-    return {
-        "id": work_id,
-        "state": WorkState.CANCELLED,
-        "state_before": done.state_before,
-        "attempt": done.attempt_id,
-        "exclusion": None if attempt is None else attempt.exclusion,
-        "exclusion_proof": None if attempt is None else attempt.exclusion_proof,
-        "stop_order": None if order is None else stop_order_view(order),
-    }
-
-
-def _cancel_line(
-    work_id: WorkId, done: CancelOutcome, attempt: Attempt | None, order: StopOrder | None, door: OpenHome
-) -> str:
-    if attempt is None:
-        return f"{work_id} cancelled; it was {done.state_before}, nothing was running"
-    if attempt.exclusion is Exclusion.RELEASED:
-        return f"{work_id} cancelled; {attempt.id} is stopped, proof {attempt.exclusion_proof}"
-    tried = f", {counted_tries(order.tries)} so far did not prove it" if order is not None and order.tries else ""
-    more = door.command(f"work show {work_id}")
-    return f"{work_id} cancelled; the stop of {attempt.id} is ordered and not proven yet{tried}: its slot stays held. See: {more}"
+    return cancel(argv, home, prog="tenure work cancel")

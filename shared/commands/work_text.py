@@ -9,6 +9,7 @@ from shared.commands.json_views import AttemptFacts, Json, WorkFacts, finding_of
 from shared.commands.open_home import OpenHome
 from shared.commands.render import Ink, duration, escaped, moment, quoted, table
 from shared.model.attempt import Attempt, AttemptState, Exclusion, Segment
+from shared.model.cancel import Cancellation
 from shared.model.host import StopOrder
 from shared.model.instant import Instant
 from shared.model.work import Reason, Work
@@ -50,6 +51,8 @@ def show_lines(facts: WorkFacts, door: OpenHome, ink: Ink) -> list[str]:
     text += table(_work_rows(work), indent="  ")
     for each in facts.attempts:
         text += ["", *_attempt_lines(each, facts.now, ink)]
+    for record in facts.cancellations:
+        text += ["", ink.faint(f"cancel of {record.attempt_id or work.id}"), *stage_lines(record)]
     for each in facts.attempts:
         if each.attempt.state is AttemptState.RECOVERY_REQUIRED:
             text += ["", _advice(work, each.attempt, door)]
@@ -138,6 +141,23 @@ def stop_text(attempt: Attempt, order: StopOrder | None) -> str:
         return "not ended, slot held"
     tries = "" if order is None or not order.tries else f" after {counted_tries(order.tries)}"
     return f"unproven{tries}, slot held"
+
+
+def stage_lines(record: Cancellation) -> list[str]:
+    """How far a cancel has come: who asked, who stops, what proved it."""
+    rows = [
+        ["requested", f"{moment(record.requested_at_us)} by {escaped(record.requested_by)}: {escaped(record.reason)}"]
+    ]
+    if record.acknowledged_at_us is not None:
+        told = f"{moment(record.acknowledged_at_us)} by {escaped(record.acknowledged_by or '')}"
+        rows.append(["acknowledged", told])
+    elif record.settled_at_us is None:
+        rows.append(["acknowledged", "not yet: no worker has taken the stop order"])
+    if record.settled_at_us is not None:
+        rows.append(["settled", f"{moment(record.settled_at_us)}: {escaped(record.result or '')}"])
+    elif record.acknowledged_at_us is not None:
+        rows.append(["settled", "not yet: the stop is not proven"])
+    return table(rows, indent="  ")
 
 
 def counted_tries(count: int) -> str:

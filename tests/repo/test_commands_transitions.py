@@ -11,7 +11,7 @@ from shared.store.contract import ReadTx, Tx
 from tests.support.checkout import ROOT
 
 TRANSITIONS = {name for name in vars(Tx) if not name.startswith("_")} - set(vars(ReadTx))
-COMMANDS = {"submit", "cancel_work", "activate_config"}
+COMMANDS = {"submit", "cancel_work", "cancel_attempt", "reconcile", "confirm_stopped", "activate_config"}
 
 
 def transitions_called(source: str) -> set[str]:
