@@ -1,0 +1,95 @@
+"""`tenure store`: check, backup."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from shared.store.sqlite.driver import sqlite3
+from tests.support.command_homes import Ask, CommandHome, Said, asking, command_home
+from tests.support.examinations import Found, finding, quiet_host
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[CommandHome]:
+    with command_home(tmp_path) as home:
+        yield home
+
+
+@pytest.fixture
+def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
+    return asking(home, capsys)
+
+
+@pytest.fixture
+def found(ask: Ask) -> Found:
+    return finding(ask)
+
+
+@pytest.fixture(autouse=True)
+def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet_host(monkeypatch)
+
+
+def test_sound_store_has_no_problem(home: CommandHome, ask: Ask) -> None:
+    home.ended(home.staff())
+
+    assert ask("store", "check") == Said(0, f"{home.home}/store.db: no problem found\n", "")
+    assert ask("store", "check", "--json").json == {"home": str(home.home), "ok": True, "problems": []}
+
+
+def test_broken_rule_is_a_problem(home: CommandHome, ask: Ask, found: Found) -> None:
+    home.staff()
+    home.submit()
+    with closing(sqlite3.connect(home.home / "store.db")) as outsider:
+        outsider.execute("UPDATE work SET state = 'running', revision = revision + 1")
+        outsider.commit()
+
+    said = ask("store", "check")
+
+    assert said.code == 1
+    assert said.out.splitlines()[:2] == ["1 problem", "  w1: a running or waiting Work has an unfinished attempt"]
+    assert found() == {"store.damaged": "error"}
+
+
+def test_damaged_store_is_3_and_keeps_its_file(home: CommandHome, ask: Ask, found: Found) -> None:
+    for _ in range(200):
+        home.submit()
+    home.close()
+    path = home.home / "store.db"
+    data = bytearray(path.read_bytes())
+    data[8 * 4096 : 12 * 4096] = os.urandom(4 * 4096)
+    path.write_bytes(data)
+
+    said = ask("store", "check")
+
+    assert said.code == 3
+    assert "integrity: " in said.out
+    assert path.read_bytes() == bytes(data)
+    assert {"store.damaged", "store.corrupt"} & set(found())
+
+
+def test_backup_is_whole_private_and_never_written_over(home: CommandHome, ask: Ask) -> None:
+    home.ended(home.staff())
+    target = home.folder / "copy.db"
+
+    said = ask("store", "backup", str(target))
+
+    assert said == Said(0, f"{target}  {target.stat().st_size} bytes, checked\n", "")
+    assert target.stat().st_mode & 0o777 == 0o600
+    before = target.read_bytes()
+    again = ask("store", "backup", str(target))
+    assert (again.code, again.out) == (1, "")
+    assert "exists already" in again.err
+    assert target.read_bytes() == before
+
+
+def test_backup_without_a_name_is_dated(home: CommandHome, ask: Ask) -> None:
+    paths = [Path(ask("store", "backup", "--json").json["path"]) for _ in range(2)]
+
+    assert len(set(paths)) == 2
+    assert all(path.parent == home.home / "backups" and path.is_file() for path in paths)
