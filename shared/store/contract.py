@@ -72,6 +72,9 @@ class ReadTx(Protocol):
         """The one reading of the clock of this transaction, taken after the lock."""
 
     def work(self, work_id: WorkId) -> Work | None: ...
+    def last_work_number(self) -> int:
+        """The highest number that a Work ever got; 0 before the first."""
+
     def works(self, *, states: Sequence[WorkState], after: int, limit: int) -> list[Work]:
         """Works with `number > after`, ascending; `states` empty: all."""
 

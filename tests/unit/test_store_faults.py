@@ -130,6 +130,26 @@ def test_after_an_indeterminate_commit_the_connection_is_opened_anew_and_checked
     store.close()
 
 
+@pytest.mark.req("M05")
+def test_after_a_failed_sync_a_damaged_store_is_told_and_not_written(world: World) -> None:
+    """The control of the above: the look at every page finds what the failing disk left."""
+    for number in range(40):
+        world.submit(input_=bytes([number]) * 9_000)
+    world.store._db.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[attr-defined]
+    store = opened(world, Plan("commit", IOERR))
+    with pytest.raises(IndeterminateError):
+        store.write(submit)
+    with (world.home / "store.db").open("r+b") as file:
+        file.seek(-4096, os.SEEK_END)
+        file.write(b"\xff" * 4096)
+
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError) as caught:
+            store.write(submit)
+        assert caught.value.code == "corrupt"
+    store.close()
+
+
 def test_bells_do_not_ring_for_what_was_not_committed(world: World) -> None:
     rung: list[str] = []
     store = open_store(world.home, world.clock, ring=rung.extend, wait_s=0, seam=Plan("commit", FULL))

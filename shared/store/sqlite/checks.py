@@ -6,6 +6,7 @@ Rule: design §4; research "store" §9; requirement L03.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from shared.errors import StoreUnavailableError
 from shared.model.instant import Instant
@@ -31,18 +32,24 @@ def check_place(home: Path, place: Place) -> None:
         raise StoreUnavailableError("library", f"SQLite is {found}, tenure needs {wanted}", hint="install pysqlite3")
 
 
-def check_identity(connection: Connection, path: Path) -> None:
-    """Refuse what is no store of ours, or one of another schema version."""
+def check_ours(connection: Connection, path: Path, known: int) -> int:
+    """Refuse what is no store of ours, or one of a newer schema than `known`; returns its schema version."""
     application = connection.value("PRAGMA application_id")
     if application != APPLICATION_ID:
         raise StoreUnavailableError("not_a_home", f"{path} is a database of another program", hint="name another home")
-    version = connection.value("PRAGMA user_version")
-    if version > SCHEMA_VERSION:
+    version = int(connection.value("PRAGMA user_version"))
+    if version > known:
         raise StoreUnavailableError(
             "schema_newer",
-            f"the store has schema {version}, this version of tenure knows {SCHEMA_VERSION}",
+            f"the store has schema {version}, this version of tenure knows {known}",
             hint="use the newer tenure",
         )
+    return version
+
+
+def check_identity(connection: Connection, path: Path) -> None:
+    """Refuse what is no store of ours, or one of another schema version."""
+    version = check_ours(connection, path, SCHEMA_VERSION)
     if version < SCHEMA_VERSION:
         raise StoreUnavailableError(
             "schema_older",
@@ -67,12 +74,8 @@ def remembered_schema(connection: Connection) -> str:
 
 def check_home(connection: Connection, path: Path, place: Place, now: Instant) -> int:
     """Refuse a store that was copied, restored or moved here, and another time namespace; returns the store's incarnation."""
-    meta = {row["key"]: row["value"] for row in connection.rows("SELECT key, value FROM meta WHERE key <> 'schema'")}
-    moved = None
-    if meta["file_inode"] != path.stat().st_ino:
-        moved = "was copied or restored: it is another file than the one it was made as"
-    elif place.machine_id and meta["machine_id"] and place.machine_id != meta["machine_id"]:
-        moved = "was made on another machine"
+    meta = _identity(connection)
+    moved = how_moved(connection, path, place)
     if moved is not None:
         raise StoreUnavailableError(
             "home_moved", f"the store {path} {moved}", hint="`tenure store adopt` takes it over here"
@@ -81,6 +84,22 @@ def check_home(connection: Connection, path: Path, place: Place, now: Instant) -
     if remembered.startswith(f"{now.boot_id}:") and remembered != time_namespace(now.boot_id, place.time_ns):
         raise foreign_time_namespace()
     return int(meta["incarnation"])
+
+
+def how_moved(connection: Connection, path: Path, place: Place) -> str | None:
+    """How the store came here, when it was not made here; None when it was."""
+    meta = _identity(connection)
+    if meta["file_inode"] != path.stat().st_ino:
+        return "was copied or restored: it is another file than the one it was made as"
+    if place.machine_id and meta["machine_id"] and place.machine_id != meta["machine_id"]:
+        return "was made on another machine"
+    if connection.value("PRAGMA journal_mode") != "wal":  # as `store backup` writes it, one file with nothing beside it
+        return "is a backup that was put back"
+    return None
+
+
+def _identity(connection: Connection) -> dict[str, Any]:
+    return {row["key"]: row["value"] for row in connection.rows("SELECT key, value FROM meta WHERE key <> 'schema'")}
 
 
 def check_pages(connection: Connection) -> None:

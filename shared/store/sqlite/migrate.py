@@ -6,18 +6,28 @@ schema is never seen. Triggers are created anew at the end, because a table tran
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from sqlite_utils import Database, Migrations
 
 from shared.boundary import Boundary, commit
+from shared.clock import Clock
+from shared.errors import StoreUnavailableError
+from shared.home import Home
 from shared.model.instant import Instant
-from shared.store.sqlite.connection import PRAGMAS
+from shared.store.sqlite import checks
+from shared.store.sqlite.connection import PRAGMAS, Connection, translated
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.fingerprint import schema_text
 from shared.store.sqlite.place import Place
+from shared.store.sqlite.queue import Queue, Queued
+from shared.store.sqlite.quiet import require_quiet
+from shared.store.sqlite.rows import json_text
 from shared.store.sqlite.schema import APPLICATION_ID, INDEXES, SCHEMA_VERSION, TABLES, TRIGGERS
-from shared.store.sqlite.writing import time_namespace
+from shared.store.sqlite.writing import EVENT, time_namespace
+
+WAIT_S = 5.0
 
 migrations = Migrations("tenure")
 
@@ -60,8 +70,81 @@ def make_schema(connection: sqlite3.Connection, place: Place, now: Instant, file
         raise
 
 
+def migrate(home: Path, clock: Clock, *, steps: Migrations = migrations, version: int = SCHEMA_VERSION) -> list[str]:
+    """Bring an older store to the present schema, in one commit: it is the old one, or the new one, never between.
+
+    Raises the store's incarnation, so that whatever opened it before writes no more.
+
+    Args:
+        steps, version: Those of this version of tenure; a test gives others.
+
+    Returns: The steps taken, by name; [] when it has the present schema.
+
+    Raises:
+        RefusedError: somebody still runs here.
+        StoreUnavailableError: no store of ours, or a newer one than this version knows.
+        StoreBusyError: its queue, or the write lock, was held for too long.
+    """
+    paths = Home(home)
+    if not paths.store.is_file():
+        raise StoreUnavailableError("not_a_home", f"{home} has no store", hint="`tenure init` makes one")
+    queue = Queue(paths.queue_lock, wait_s=WAIT_S)
+    try:
+        with Queued(queue):
+            return _migrate(paths, clock, steps, version)
+    finally:
+        queue.close()
+
+
+def _migrate(paths: Home, clock: Clock, steps: Migrations, version: int) -> list[str]:
+    db = Connection(paths.store, wait_s=WAIT_S)
+    try:
+        before = checks.check_ours(db, paths.store, version)
+        if before == version:
+            return []
+        require_quiet(paths, to="migrate the store")
+        db.begin(writing=True)
+        try:
+            database = Database(db.raw)
+            taken = [step.name for step in steps.pending(database)]
+            _drop_triggers(db.raw)  # a step may move what they keep others from moving
+            steps.apply(database)
+            _create_triggers(db.raw)
+            _require_whole(db)
+            db.rows(f"PRAGMA user_version = {version}")
+            db.rows("UPDATE meta SET value = ? WHERE key = 'schema'", (schema_text(db.rows),))
+            db.rows("UPDATE meta SET value = value + 1 WHERE key = 'incarnation'")
+            facts = json_text({"from": before, "to": version, "steps": taken})
+            db.rows(EVENT, (clock.now().wall_us, "store.migrated", None, None, None, facts))
+            db.commit([Boundary.MIGRATE_COMMIT])
+        except sqlite3.Error as error:
+            db.rollback()
+            raise translated(error, "migrate") from error
+        except BaseException:
+            db.rollback()
+            raise
+        return taken
+    finally:
+        db.close()
+
+
 def _create_triggers(connection: sqlite3.Connection) -> None:
-    for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
-        connection.execute(f'DROP TRIGGER "{name}"')
+    _drop_triggers(connection)
     for statement in TRIGGERS:
         connection.execute(statement)
+
+
+def _drop_triggers(connection: sqlite3.Connection) -> None:
+    for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+        connection.execute(f'DROP TRIGGER "{row[0]}"')
+
+
+def _require_whole(db: Connection) -> None:
+    """Foreign keys are off meanwhile, so that steps may move tables; in the end every reference has to name something."""
+    broken = db.rows("PRAGMA foreign_key_check")
+    if broken:
+        raise StoreUnavailableError(
+            "corrupt",
+            f"after the migration {len(broken)} references name nothing, the first in {broken[0][0]}; nothing was changed",
+            hint="keep the store as it is, and run `tenure store check` with the version that wrote it",
+        )

@@ -93,6 +93,19 @@ class Queue:
         )
 
 
+class Queued:
+    """Holds the queue lock for a `with` block."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+
+    def __enter__(self) -> None:
+        self._queue.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._queue.release()
+
+
 def _holder(inode: int) -> int | None:
     """The pid that holds the lock by `/proc/locks`; None when the kernel does not say (another pid namespace)."""
     try:

@@ -96,6 +96,10 @@ class Reads:
         row = self._db.one(WORK, {"work": work_id})
         return None if row is None else rows.work_of_row(row)
 
+    def last_work_number(self) -> int:
+        """See `ReadTx.last_work_number`."""
+        return int(self._db.value("SELECT value FROM counter WHERE name = 'work'") or 0)
+
     def works(self, *, states: Sequence[WorkState], after: int, limit: int) -> list[Work]:
         """See `ReadTx.works`."""
         wanted = f" AND state IN ({', '.join('?' * len(states))})" if states else ""

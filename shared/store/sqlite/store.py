@@ -25,7 +25,7 @@ from shared.store.sqlite.coordination import Coordination
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.holding import Holding
 from shared.store.sqlite.place import Place, place_of
-from shared.store.sqlite.queue import Queue
+from shared.store.sqlite.queue import Queue, Queued
 from shared.store.sqlite.reads import Reads
 from shared.store.sqlite.registration import Registrations
 from shared.store.sqlite.stops import Stops
@@ -38,7 +38,9 @@ CHECKPOINT_PAGES = 1_000
 WAL_BYTES_MAX = 64 * 1024 * 1024
 """Over this size any writer checkpoints: the coordinator has not for long."""
 
-INCARNATION = "SELECT value FROM meta WHERE key = 'incarnation'"
+PRESENT = """SELECT (SELECT value FROM meta WHERE key = 'incarnation'),
+  (SELECT seq FROM sqlite_sequence WHERE name = 'event')"""
+"""Which store it is, and how far its changefeed has come."""
 
 
 class WriteTx(Commands, Cancels, Registrations, Coordination, Takeovers, Holding, Stops):
@@ -77,6 +79,7 @@ class SqliteStore:
         self._incarnation: int | None = None
         self._data_version: int | None = None
         self._checkpointed: tuple[bytes, int] = (b"", 0)
+        self._seen_seq = 0
         self._db = self._open(check=check)
         self._queue = Queue(home.queue_lock, wait_s=wait_s)
 
@@ -92,14 +95,15 @@ class SqliteStore:
         """See `Store.write`. On a full disk a transaction with an end or a hold gives the ballast up, once, and runs again."""
         tx = None
         try:
-            with _Queued(self._queue):
+            with Queued(self._queue):
                 db = self._usable()
                 db.begin(writing=True)
                 try:
-                    self._require_incarnation(db)
+                    self._require_same(db)
                     tx = WriteTx(db, self)
                     result = fn(tx)
                     db.commit(tx.notes.boundaries)
+                    self._seen_seq = max(self._seen_seq, tx.notes.last_seq)
                 except BaseException:
                     db.rollback()
                     raise
@@ -161,7 +165,7 @@ class SqliteStore:
         self.ballast.restore()
         if not self.checkpoint_due():
             return
-        with _Queued(self._queue):
+        with Queued(self._queue):
             self._checkpoint(self._usable())
 
     def close(self) -> None:
@@ -206,23 +210,18 @@ class SqliteStore:
         self._file = (found.st_dev, found.st_ino)
         return db
 
-    def _require_incarnation(self, db: Connection) -> None:
-        found = db.value(INCARNATION)
-        if found != self._incarnation:
-            raise _replaced(self._incarnation, found)
-
-
-class _Queued:
-    """Holds the queue lock for a `with` block."""
-
-    def __init__(self, queue: Queue) -> None:
-        self._queue = queue
-
-    def __enter__(self) -> None:
-        self._queue.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._queue.release()
+    def _require_same(self, db: Connection) -> None:
+        """Refuse another store than the one opened, and one whose changefeed is shorter than what this process has seen of it."""
+        incarnation, seq = db.rows(PRESENT)[0]
+        if incarnation != self._incarnation:
+            raise _replaced(self._incarnation, incarnation)
+        if (seq or 0) < self._seen_seq:
+            raise StoreUnavailableError(
+                "store_regressed",
+                f"the store went back in time: its last event is {seq or 0}, this process has seen {self._seen_seq}",
+                hint="an older copy was put in its place; see `tenure doctor`",
+            )
+        self._seen_seq = seq or 0
 
 
 def open_store(
@@ -270,7 +269,7 @@ def create(home: Path, clock: Clock, *, place: Place | None = None) -> None:
     queue = Queue(paths.queue_lock, wait_s=5.0)
     part = paths.store.with_name("store.part")
     try:
-        with _Queued(queue):
+        with Queued(queue):
             if paths.store.exists():
                 raise RefusedError(f"{home} has a store already")
             for leftover in (part, *(part.with_name(f"{part.name}-{end}") for end in ("wal", "shm"))):

@@ -21,7 +21,7 @@ from shared.store.sqlite.reads import Reads
 
 COUNT = """INSERT INTO counter (name, value) VALUES (?, 1)
   ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value"""
-EVENT = "INSERT INTO event (at_us, kind, work_id, attempt_id, epoch, data) VALUES (?, ?, ?, ?, ?, ?)"
+EVENT = "INSERT INTO event (at_us, kind, work_id, attempt_id, epoch, data) VALUES (?, ?, ?, ?, ?, ?) RETURNING seq"
 HELD_ATTEMPT = f"SELECT * FROM attempt WHERE {FENCE}"
 WORK_STEP = """UPDATE work SET state = :state, reason = :reason, reason_limit = NULL, revision = revision + 1,
   ready_seq = :ready_seq, admission_failures = :failures, ended_at_us = :ended_at, backoff_us = :backoff_us,
@@ -45,12 +45,14 @@ class Notes:
         bells: Whom to wake once it is committed.
         ends: It contains an end or a hold, for which the ballast may be given up.
         restore_ballast: Look afterwards whether the ballast can be made again.
+        last_seq: Of the last event appended; 0 without one.
     """
 
     boundaries: list[Boundary] = field(default_factory=list)
     bells: list[str] = field(default_factory=list)
     ends: bool = False
     restore_ballast: bool = False
+    last_seq: int = 0
 
 
 class Writing(Reads):
@@ -99,7 +101,8 @@ class Writing(Reads):
     ) -> None:
         if work is None and attempt is not None:
             work = work_of(attempt)
-        self._db.rows(EVENT, (self._now.wall_us, kind, work, attempt, epoch, rows.json_text(data)))
+        fields = (self._now.wall_us, kind, work, attempt, epoch, rows.json_text(data))
+        self.notes.last_seq = self._db.value(EVENT, fields)
 
     # The fence
     def _key(self, key: LeaseKey) -> dict[str, object]:
