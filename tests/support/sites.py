@@ -6,134 +6,31 @@ Nothing moves by itself: a test steps one of them, lets slow tasks finish, or le
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
 
 from coordinator.coordinator import Coordinator
 from coordinator.leadership import Candidate, Leadership
 from shared.clock import VirtualClock
-from shared.errors import IndeterminateError, StoreBusyError
 from shared.ids import AttemptId, Incarnation, WorkId, work_of
-from shared.model.attempt import Attempt, LeaseKey
+from shared.model.attempt import Attempt, AttemptState, LeaseKey, Segment, Snapshot
 from shared.model.evidence import LockState, ProcessIdentity
+from shared.model.host import StopOrder
 from shared.model.host import Worker as StoredWorker
 from shared.model.instant import US_PER_S
 from shared.model.settings import Config
-from shared.model.work import Work
-from shared.store.contract import ReadTx, Store, Tx
+from shared.model.work import NewWork, Work
+from shared.policy.steps import is_final_attempt
+from shared.store.contract import Event, Registration
 from tests.support.hosts import Shim, SimulatedHost
-from tests.support.stores import SQLITE, World, ram_folder
+from tests.support.stores import SQLITE, World, identity, ram_folder
+from tests.support.watched_stores import Journal, WatchedStore
 from worker.batch import Batch
-from worker.executors.contract import registry
+from worker.executors.contract import Executor
 from worker.executors.shell import ShellExecutor
 from worker.pool import Completion
 from worker.ports import Ports
 from worker.worker import Worker
-
-R = TypeVar("R")
-
-TRANSITIONS = frozenset(name for name in vars(Tx) if not name.startswith("_"))
-Journal = list[tuple[str, str]]
-
-
-class _LostBeforeCommitError(Exception):
-    """Undoes a transaction whose COMMIT, as its caller sees it, was not answered."""
-
-
-class _Recorder:
-    """A transaction that notes which transitions were called."""
-
-    def __init__(self, tx: Tx, calls: list[str]) -> None:
-        self._tx = tx
-        self._calls = calls
-
-    def __getattr__(self, name: str) -> Any:
-        if name in TRANSITIONS:
-            self._calls.append(name)
-        return getattr(self._tx, name)
-
-
-class WatchedStore:
-    """A store that journals its commits, and fails when told.
-
-    Attributes:
-        journal: (who, transition) of every commit, in order; shared by a site.
-        unanswered: The next commit that holds this transition is not answered; the flag says whether it reached the store.
-        busy_writes: How many of the next writes find the store busy.
-        busy_look_ups: How many reads find it busy, counted from the next commit that is not answered.
-        afterwards: By transition, what happens once, right after the commit that holds it.
-    """
-
-    def __init__(self, store: Store, who: str, journal: Journal) -> None:
-        self._store = store
-        self._who = who
-        self.journal = journal
-        self.afterwards: dict[str, Callable[[], object]] = {}
-        self.heal()
-
-    def heal(self) -> None:
-        """No more failures."""
-        self.unanswered: tuple[str, bool] | None = None
-        self.busy_writes = 0
-        self.busy_look_ups = 0
-
-    def write(self, fn: Callable[[Tx], R]) -> R:
-        """See `Store.write`."""
-        if self.busy_writes:
-            self.busy_writes -= 1
-            raise StoreBusyError("busy, as told")
-        calls: list[str] = []
-
-        def recorded(tx: Tx) -> R:
-            calls.clear()
-            result = fn(cast(Tx, _Recorder(tx, calls)))
-            if self._is_unanswered(calls, reached=False):
-                raise _LostBeforeCommitError
-            return result
-
-        try:
-            result = self._store.write(recorded)
-        except _LostBeforeCommitError:
-            self.unanswered = None
-            raise IndeterminateError("not answered, as told") from None
-        self.journal += [(self._who, call) for call in calls]
-        for call in calls:
-            self.afterwards.pop(call, lambda: None)()
-        if self._is_unanswered(calls, reached=True):
-            self.unanswered = None
-            raise IndeterminateError("not answered, as told")
-        return result
-
-    def _is_unanswered(self, calls: list[str], *, reached: bool) -> bool:
-        return self.unanswered is not None and self.unanswered[0] in calls and self.unanswered[1] is reached
-
-    def read(self, fn: Callable[[ReadTx], R]) -> R:
-        """See `Store.read`."""
-        if self.busy_look_ups and self.unanswered is None:
-            self.busy_look_ups -= 1
-            raise StoreBusyError("busy, as told")
-        return self._store.read(fn)
-
-    def bound_waits(self, wait_us: int) -> None:
-        """See `Store.bound_waits`."""
-        self._store.bound_waits(wait_us)
-
-    def changed(self) -> bool:
-        """See `Store.changed`."""
-        return self._store.changed()
-
-    def check_file(self) -> None:
-        """See `Store.check_file`."""
-        self._store.check_file()
-
-    def checkpoint(self) -> None:
-        """See `Store.checkpoint`."""
-        self._store.checkpoint()
-
-    def close(self) -> None:
-        """See `Store.close`."""
-        self._store.close()
 
 
 class ManualPool:
@@ -159,11 +56,22 @@ class ManualPool:
 
 
 class Bench:
-    """One worker, registered."""
+    """One worker, registered.
 
-    def __init__(self, site: Site, name: str, *, slots: int = 64) -> None:
+    Attributes:
+        executors: What it offers, by registration; the shell unless a test gives others.
+        layer: What its environment layer answers; a test replaces it.
+        asked: The snapshots for which the layer was asked, in order.
+    """
+
+    def __init__(
+        self, site: Site, name: str, *, slots: int = 64, executors: Mapping[str, Executor] | None = None
+    ) -> None:
         world = site.world
-        self.me = world.worker(name, slots=slots)
+        self.executors = dict(executors or {"shell@1": ShellExecutor({"PATH": "/bin"})})
+        self.layer: Callable[[Snapshot], Mapping[str, str]] = lambda _snapshot: {}
+        self.asked: list[Snapshot] = []
+        self.me = self._register(site, name, slots)
         site.locks[self.me] = LockState.HELD
         self.store = WatchedStore(world.open(), self.me, site.journal)
         self.completions: queue.SimpleQueue[Completion] = queue.SimpleQueue()
@@ -179,11 +87,23 @@ class Bench:
             watcher=self.watcher,
             launches=self.launches,
             stops=self.stops,
-            executors=registry([ShellExecutor({"PATH": "/bin"})]),
-            environment_layer=lambda _snapshot: {},
+            executors=self.executors,
+            environment_layer=self._layer,
             batch=Batch(self.store),
         )
         self.worker = Worker(self.ports, self.completions)
+
+    def _register(self, site: Site, name: str, slots: int) -> Incarnation:
+        store = site.world.store
+        me = store.write(lambda tx: tx.next_incarnation(name))
+        process, number = identity(100, site.clock.now().boot_id), 5_000 + len(site.locks)
+        registration = Registration(me, name, process, "machine", 1, number, slots, tuple(self.executors))
+        store.write(lambda tx: tx.register_worker(registration))
+        return me
+
+    def _layer(self, snapshot: Snapshot) -> Mapping[str, str]:
+        self.asked.append(snapshot)
+        return self.layer(snapshot)
 
     def step(self) -> int:
         """One step, nothing else."""
@@ -255,9 +175,11 @@ class Site:
         self.heads: list[Head] = []
         self.benches: list[Bench] = []
 
-    def bench(self, name: str = "worker-1", *, slots: int = 64) -> Bench:
+    def bench(
+        self, name: str = "worker-1", *, slots: int = 64, executors: Mapping[str, Executor] | None = None
+    ) -> Bench:
         """Start a worker."""
-        self.benches.append(Bench(self, name, slots=slots))
+        self.benches.append(Bench(self, name, slots=slots, executors=executors))
         return self.benches[-1]
 
     def head(self) -> Head:
@@ -307,6 +229,11 @@ class Site:
             lambda tx: tx.activate_config(config.to_json(), config.digest, "/etc/tenure/tenure.toml")
         )
 
+    def submit(self, binding: str, *, input_: bytes | None = None) -> AttemptId:
+        """Submit Work of that binding; the name that its first attempt will have."""
+        work = NewWork("", binding, None, (), "/", input_, "test")
+        return AttemptId(f"{self.world.store.write(lambda tx: tx.submit(work, 'jobs'))}.1")
+
     def claim(self, bench: Bench) -> LeaseKey:
         """Submit a Work and claim it for a worker; not accepted yet."""
         return self.world.claimed(bench.me)
@@ -327,6 +254,24 @@ class Site:
         """The stored attempt."""
         return self.world.attempt(AttemptId(attempt_id))
 
+    def segments(self, attempt_id: AttemptId | str) -> list[Segment]:
+        """The stored segments of an attempt."""
+        return self.world.store.read(lambda tx: tx.segments(AttemptId(attempt_id)))
+
+    def events(self, attempt_id: AttemptId | str | None = None) -> list[Event]:
+        """The changefeed; of one attempt when it is named."""
+        events = self.world.store.read(lambda tx: tx.events(after=0, limit=100_000))
+        return [event for event in events if attempt_id is None or event.attempt_id == attempt_id]
+
+    def ends(self, attempt_id: AttemptId | str) -> list[AttemptState]:
+        """Each end of the attempt that was ever committed."""
+        told = [AttemptState(str(event.data["to"])) for event in self.events(attempt_id) if "from" in event.data]
+        return [state for state in told if is_final_attempt(state)]
+
+    def orders(self) -> list[StopOrder]:
+        """Open stop orders."""
+        return self.world.store.read(lambda tx: tx.stop_orders())
+
     def work(self, work_id: WorkId | str) -> Work:
         """The stored Work."""
         return self.world.work(WorkId(work_id))
@@ -344,7 +289,7 @@ class Site:
         return [what for by, what in self.journal if by == who and (not names or what in names)]
 
     def _last_event(self) -> int:
-        events = self.world.store.read(lambda tx: tx.events(after=0, limit=100_000))
+        events = self.events()
         return events[-1].seq if events else 0
 
     def _check_pin(self, shim: Shim) -> None:

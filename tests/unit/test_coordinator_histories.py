@@ -17,7 +17,8 @@ from shared.model.instant import US_PER_S
 from shared.model.settings import Config, Settings
 from shared.model.work import WorkState
 from tests.support.hosts import Shim
-from tests.support.sites import TRANSITIONS, Bench, Head, Site
+from tests.support.sites import Bench, Head, Site
+from tests.support.watched_stores import TRANSITIONS
 
 WORKS = 12
 STEPS = 150
