@@ -66,7 +66,9 @@ class Launches:
             if error.exists:
                 raise StoreUnavailableError("store_regressed", str(error), hint="see `tenure doctor`") from error
             self._failed(holding, f"launch: {error}", S0 if error.nothing_ran else None)
-        elif isinstance(error, SecretUnavailableError | UnsupportedError):
+        elif isinstance(error, SecretUnavailableError):
+            self._failed(holding, f"run environment unavailable: {error}", S0)
+        elif isinstance(error, UnsupportedError):
             self._failed(holding, str(error), S0)
         elif error is not None:
             raise error
