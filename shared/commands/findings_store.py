@@ -21,6 +21,7 @@ from shared.model.work import Reason
 from shared.process.filelock import probe
 from shared.process.identity import pid_namespace
 from shared.store.contract import ReadTx, Recoverable
+from shared.store.regress import check_regressed
 from shared.store.sqlite.inspect import check as inspect_store
 from shared.wake import COORDINATOR
 
@@ -45,6 +46,17 @@ def check_integrity(door: OpenHome) -> list[Finding]:
             "store.damaged", Severity.ERROR, message, f"keep it as it is and see all: {door.command('store check')}"
         )
     ]
+
+
+def check_evidence(door: OpenHome) -> list[Finding]:
+    """The store is not older than what lies beside it."""
+    unknown = check_regressed(door.store, door.place.attempts)
+    if not unknown:
+        return []
+    message = f"the store has gone back in time, to an old copy: {escaped(unknown[0])}"
+    more = f", and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+    step = "put the newest copy of the store back; with an old one, what ran since would run again"
+    return [Finding("store.regressed", Severity.ERROR, message + more, step)]
 
 
 # --- who is up -------------------------------------------------------------------------------------------------------
@@ -252,6 +264,7 @@ def check_works(door: OpenHome) -> list[Finding]:
 
 STORE_CHECKS: dict[str, Callable[[OpenHome], list[Finding]]] = {
     "store": check_integrity,
+    "evidence": check_evidence,
     "leader": check_leadership,
     "workers": check_workers,
     "passes": check_passes,

@@ -1,10 +1,11 @@
-"""`tenure store`: check, backup."""
+"""`tenure store`: check, backup, adopt, migrate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+from shared.clock import SystemClock
 from shared.commands.arguments import Parser, add_json, likely
 from shared.commands.open_home import OpenHome, opened, place_of_home, working_folder
 from shared.commands.render import counted, escaped, iso, print_json
@@ -15,11 +16,13 @@ UNUSABLE = StoreUnavailableError.exit_code
 PROBLEMS = 1
 BACKUPS = "backups"
 
-_LATER = ("retain", "migrate", "adopt")
+_LATER = ("retain",)
 _CHECKED_ANYWAY = {"corrupt", "home_moved"}  # whoever refuses a store like this wants to know all that is wrong with it
 _HELP = """\
 usage: tenure store check           look at every page, reference and rule of the store
        tenure store backup [TARGET] write a whole, checked copy to a new file
+       tenure store adopt           take over a store that was copied, restored or moved here
+       tenure store migrate         bring a store of an earlier version up to date
 
 `tenure store VERB --help` says more."""
 
@@ -31,9 +34,16 @@ def main(argv: list[str], *, home: str | None) -> int:
         UsageError: there is no such verb. UnsupportedError: not in this version.
         StoreUnavailableError: the store cannot be looked at.
     """
-    verbs: dict[str, Callable[[list[str], str | None], int]] = {"check": _check, "backup": _backup}
+    verbs: dict[str, Callable[[list[str], str | None], int]] = {
+        "check": _check,
+        "backup": _backup,
+        "adopt": _adopt,
+        "migrate": _migrate,
+    }
     if not argv:
-        raise UsageError("tenure store: check or backup?", hint="`tenure store --help` says what each does")
+        raise UsageError(
+            "tenure store: check, backup, adopt or migrate?", hint="`tenure store --help` says what each does"
+        )
     verb, rest = argv[0], argv[1:]
     if verb in {"--help", "-h"}:
         print(_HELP)
@@ -118,6 +128,47 @@ def _backup(argv: list[str], home: str | None) -> int:
         print_json({"path": str(target), "bytes": size})
     else:
         print(f"{escaped(str(target))}  {size} bytes, checked")
+    return 0
+
+
+def _adopt(argv: list[str], home: str | None) -> int:
+    from shared.store.sqlite.adopt import adopt
+
+    parser = Parser(
+        "tenure store adopt",
+        "Take over a store that was copied, restored or moved to this home, or to this machine.",
+        "Nothing may be up on the home. What worked with the store before, here or elsewhere, can write to it no more;\n"
+        "what it knew as running is looked for here once a worker is up. Never let two copies of one store work at once.",
+    )
+    add_json(parser)
+    given = parser.parse(argv)
+    place = place_of_home(home)
+    incarnation = adopt(place.path, SystemClock())
+    if given.json:
+        print_json({"home": str(place.path), "incarnation": incarnation})
+    else:
+        print(f"{place.store} belongs to this home now, incarnation {incarnation}")
+    return 0
+
+
+def _migrate(argv: list[str], home: str | None) -> int:
+    from shared.store.sqlite.migrate import migrate
+
+    parser = Parser(
+        "tenure store migrate",
+        "Bring a store of an earlier version to the schema of this one; all of it, or nothing.",
+        "Nothing may be up on the home. Make a copy first with the version that wrote it: tenure store backup.",
+    )
+    add_json(parser)
+    given = parser.parse(argv)
+    place = place_of_home(home)
+    steps = migrate(place.path, SystemClock())
+    if given.json:
+        print_json({"home": str(place.path), "steps": steps})
+    elif steps:
+        print("\n".join([f"{place.store} is up to date", *(f"  {escaped(step)}" for step in steps)]))
+    else:
+        print(f"{place.store} is up to date: there was nothing to do")
     return 0
 
 

@@ -222,3 +222,12 @@ def test_worker_of_another_pid_namespace(home: CommandHome, found: Found, monkey
     monkeypatch.setattr(findings_store, "pid_namespace", lambda: 1)
 
     assert found() == {"workers.pid_namespace": "warning"}
+
+
+@pytest.mark.req("V04")
+def test_store_that_went_back_in_time(home: CommandHome, found: Found, ask: Ask) -> None:
+    home.staff()
+    (home.home / "attempts" / "w7.1.1").mkdir()
+
+    assert found() == {"store.regressed": "error"}
+    assert "w7 has a directory" in ask("doctor").out

@@ -251,7 +251,7 @@ LATER = [
     (["submit", "backup", "--key", "k"], ["submit", "backup"]),
     (["submit", "backup", "--correlate", "c"], ["submit", "backup"]),
     (["work", "retry", "w1"], ["work", "list"]),
-    (["store", "adopt"], ["store", "check"]),
+    (["store", "retain"], ["store", "check"]),
 ]
 
 
@@ -283,8 +283,14 @@ READS_REFUSED = [
     (["status", "x"], 2, "what is 'x' for?", ["status"]),
     (["capacity", "--jso"], 2, "no option --jso; did you mean `--json`?", ["capacity", "--json"]),
     (["doctor", "--fix"], 2, "no option --fix", ["store", "check"]),
-    (["store"], 2, "check or backup?", ["store", "check"]),
+    (["store"], 2, "check, backup, adopt or migrate?", ["store", "check"]),
     (["store", "chek"], 2, "tenure store has no 'chek'; did you mean `check`?", ["store", "check"]),
+    (["store", "adopt"], 1, "nothing to adopt", ["store", "migrate"]),
+    (["attempt"], 2, "show, reconcile, confirm-stopped or cancel?", ["capacity"]),
+    (["attempt", "shwo", "w1.1"], 2, "tenure attempt has no 'shwo'; did you mean `show`?", ["capacity"]),
+    (["attempt", "show"], 2, "which attempt? Its id is missing", ["work", "show", "w1"]),
+    (["work", "list", "--reason", "ful"], 2, "nothing waits for 'ful'", ["work", "list", "--reason", "disk_full"]),
+    (["work", "cancel", "w1", "--wait", "-1"], 2, "--wait must be a whole number", ["work", "cancel", "w1", "--wait", "0"]),
     (["store", "backup", ""], 2, "no name of a file", ["store", "backup"]),
 ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""`tenure store`: check, backup."""
+"""`tenure store`: check, backup, adopt, migrate."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.process.filelock import IncarnationLock
 from shared.store.sqlite.driver import sqlite3
 from tests.support.command_homes import Ask, CommandHome, Said, asking, command_home
 from tests.support.examinations import Found, finding, quiet_host
@@ -93,3 +94,66 @@ def test_backup_without_a_name_is_dated(home: CommandHome, ask: Ask) -> None:
 
     assert len(set(paths)) == 2
     assert all(path.parent == home.home / "backups" and path.is_file() for path in paths)
+
+
+# --- store adopt, store migrate
+
+
+def moved(home: CommandHome) -> None:
+    """The store's file is another one than it was made as: a copy put in its place."""
+    home.close()
+    path = home.home / "store.db"
+    copy = path.with_name("copy.db")
+    copy.write_bytes(path.read_bytes())
+    copy.chmod(0o600)
+    copy.replace(path)
+
+
+def test_moved_store_is_refused_until_it_is_adopted(home: CommandHome, ask: Ask) -> None:
+    home.submit()
+    assert ask("store", "adopt").code == 1  # there is nothing to adopt yet
+    moved(home)
+
+    refused = ask("work", "list")
+    assert (refused.code, refused.out) == (3, "")
+    assert "was copied or restored" in refused.err
+    assert "tenure store adopt" in refused.err
+
+    said = ask("store", "adopt", "--json")
+
+    assert (said.code, said.json) == (0, {"home": str(home.home), "incarnation": 2})
+    assert [work["id"] for work in ask("work", "list", "--json").json["items"]] == ["w1"]
+    assert "nothing to adopt" in ask("store", "adopt").err
+
+
+def test_adoption_is_refused_while_a_worker_lives(home: CommandHome, ask: Ask) -> None:
+    moved(home)
+    with IncarnationLock.take(home.home / "run" / "worker-1.9.lock"):
+        said = ask("store", "adopt")
+
+        assert (said.code, said.out) == (1, "")
+        assert "worker-1.9" in said.err
+
+    assert ask("store", "adopt").out == f"{home.home}/store.db belongs to this home now, incarnation 2\n"
+
+
+def test_store_of_this_version_needs_no_migration(home: CommandHome, ask: Ask) -> None:
+    assert ask("store", "migrate").out == f"{home.home}/store.db is up to date: there was nothing to do\n"
+    assert ask("store", "migrate", "--json").json == {"home": str(home.home), "steps": []}
+
+
+@pytest.mark.parametrize(("version", "words"), [(0, "store migrate"), (99, "newer tenure")])
+def test_store_of_another_version_is_refused_with_both_named(
+    home: CommandHome, ask: Ask, version: int, words: str
+) -> None:
+    home.close()
+    with closing(sqlite3.connect(home.home / "store.db")) as outsider:
+        outsider.execute(f"PRAGMA user_version = {version}")
+
+    said = ask("work", "list")
+
+    assert (said.code, said.out) == (3, "")
+    assert f"the store has schema {version}, this version of tenure" in said.err
+    assert words in said.err
+    if version > 1:
+        assert ask("store", "migrate").code == 3
