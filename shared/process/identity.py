@@ -82,6 +82,26 @@ def is_alive(identity: ProcessIdentity) -> bool | None:
     return _is_alive_by_stat(identity)
 
 
+def is_it(identity: ProcessIdentity) -> bool:
+    """True while its pid names that very process, ended or not: by the pidfs inode where there is one, else by start ticks,
+    of which two processes can have the same when a number is used again within one tick.
+    """
+    if identity.boot_id != procfs.boot_id() or identity.pid_ns != procfs.pid_namespace():
+        return False
+    try:
+        fd = os.pidfd_open(identity.pid)
+    except OSError:
+        return False
+    try:
+        inode = procfs.pidfs_inode(fd)
+        is_same = inode is None or identity.pidfs_ino is None or inode == identity.pidfs_ino
+        return is_same and procfs.start_ticks(identity.pid) == identity.start_ticks
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
 def _is_alive_by_stat(identity: ProcessIdentity) -> bool | None:
     try:
         fields = procfs.stat_fields(identity.pid)

@@ -9,6 +9,7 @@ from typing import Self
 from shared.process import cgroup
 
 PREFIX = "tenure-"
+PROBE = "tenure.probe-"  # not with the prefix: another worker that starts now must not sweep it away
 PROBE_BOUND_S = 5.0
 
 
@@ -34,7 +35,7 @@ class Leaves:
             return None
         found = os.fstat(attempts)
         leaves = cls(parent, f"{found.st_dev:x}.{found.st_ino:x}")
-        if not _can_move(f"{parent}/{PREFIX}probe-{os.getpid()}"):
+        if not _can_move(f"{parent}/{PROBE}{os.getpid()}"):
             return None
         leaves.sweep()
         return leaves
@@ -57,6 +58,7 @@ class Leaves:
 
 def _can_move(leaf: str) -> bool:
     """Make a group, move a process of ours in, and remove it."""
+    cgroup.remove(leaf)  # of a worker that had our pid and was killed here
     try:
         os.mkdir(leaf)
         guinea_pig = subprocess.Popen(["/bin/sh", "-c", "read line"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -18,13 +18,13 @@ from shared import boundary
 from shared.boundary import Boundary
 from shared.ids import AttemptId
 from shared.model.evidence import Leaf, LockState, ProcessIdentity
-from shared.process import cgroup, procfs
+from shared.process import cgroup, identity, procfs
 from shared.process.snapshot import Key, Process, Snapshot
 
-SHIM, NAME = "shim", "name"
+SHIM, CHILD, NAME = "shim", "child", "name"
 UNKILLED = frozenset({SHIM, NAME})
 """Marks that are no reason to kill: the shim goes last, and a name is none."""
-TREE_LOCK = "tree.lock"
+ENVIRONMENT, TREE_LOCK = "environment", "tree.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ class Marks:
     def of(self, snapshot: Snapshot, *, known: Collection[Key] = ()) -> dict[int, tuple[str, ...]]:
         """Every living process with its marks, by pid; those without any, and those known already, are left out."""
         members = self.members()
+        shim, child = (each is not None and identity.is_it(each) for each in (self._launch.shim, self._launch.child))
         found = {}
         for process in snapshot.table.values():
-            is_left_out = process.ended or process.key in self._spared or process.key in known
-            if is_left_out or not self._launch.may_include(process):
+            if process.ended or self.is_spared(process, known):
                 continue
-            marks = self._by_place(process, snapshot)
+            marks = self._by_place(process, snapshot, (shim, child))
             if process.pid in members:
                 marks.append("cgroup")
             environment = self._by_environment(process.pid)
@@ -83,6 +83,14 @@ class Marks:
                 found[process.pid] = tuple(marks)
         return found
 
+    def is_carried(self, pid: int) -> bool:
+        """Whether the process carries what only this launch can have given it, in its environment or its open files."""
+        return self._by_environment(pid) == ENVIRONMENT or self._holds_tree_lock(pid)
+
+    def is_spared(self, process: Process, more: Collection[Key]) -> bool:
+        """Whether it is left out, here or by `more`, or is too old to be of the launch."""
+        return process.key in self._spared or process.key in more or not self._launch.may_include(process)
+
     def members(self) -> set[int]:
         """Who is in its cgroup."""
         leaf = self._launch.leaf
@@ -90,21 +98,24 @@ class Marks:
             return set()
         return set(cgroup.members(leaf.path))
 
-    def _by_place(self, process: Process, snapshot: Snapshot) -> list[str]:
-        """Marks by who it is, who is above it, and which session and group it is in."""
+    def _by_place(self, process: Process, snapshot: Snapshot, present: tuple[bool, bool]) -> list[str]:
+        """Marks by who it is, who is above it, and which session and group it is in.
+
+        Args:
+            present: Whether the pids of shim and child still name them.
+        """
         marks = []
-        for name, identity in ((SHIM, self._launch.shim), ("child", self._launch.child)):
-            if identity is None:
+        for name, who, is_present in zip((SHIM, CHILD), (self._launch.shim, self._launch.child), present, strict=True):
+            if who is None or not is_present:
                 continue
-            if process.is_it(identity):
+            if process.is_it(who):
                 marks.append(name)
-            elif snapshot.is_below(process, identity):
+            elif snapshot.is_below(process, who):
                 marks.append(f"below {name}")
         child = self._launch.child
-        if child is None or process.start_ticks < child.start_ticks or process.is_it(child):
+        if child is None or process.start_ticks < child.start_ticks or CHILD in marks:
             return marks
-        leader = snapshot.table.get(child.pid)
-        if leader is not None and not leader.is_it(child):
+        if child.pid in snapshot.table and not present[1]:
             return marks  # the number belongs to another process now, and so does what is called by it
         if process.session == child.pid:
             marks.append("session")
@@ -127,7 +138,7 @@ class Marks:
         named = next((word[len(_HOME) :] for word in words if word.startswith(_HOME)), None)
         if named is None:
             return NAME
-        return "environment" if os.path.realpath(named) == os.path.realpath(os.fsencode(self._launch.home)) else None
+        return ENVIRONMENT if os.path.realpath(named) == os.path.realpath(os.fsencode(self._launch.home)) else None
 
     def _holds_tree_lock(self, pid: int) -> bool:
         """Whether an open file of the process is the lock that the job inherited; a reader of the file does not hold it."""
@@ -191,7 +202,7 @@ def is_named(pid: int, name: str) -> bool:
         return False
 
 
-def key_of(identity: ProcessIdentity) -> Key | None:
+def key_of(process: ProcessIdentity) -> Key | None:
     """An identity as the key of a table; None when its pid means nothing on this boot and in this pid namespace."""
     here = (procfs.boot_id(), procfs.pid_namespace())
-    return (identity.pid, identity.start_ticks) if (identity.boot_id, identity.pid_ns) == here else None
+    return (process.pid, process.start_ticks) if (process.boot_id, process.pid_ns) == here else None

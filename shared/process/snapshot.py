@@ -34,7 +34,7 @@ class Process:
         return self.pid, self.start_ticks
 
     def is_it(self, identity: ProcessIdentity) -> bool:
-        """True when it is the process that was identified, on this boot and in this pid namespace."""
+        """True when pid and start are those; only as good as ticks, see `identity.is_it`."""
         return self.key == (identity.pid, identity.start_ticks)
 
 

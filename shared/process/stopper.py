@@ -116,8 +116,8 @@ class _Stop:
         if evidence.child is None or is_alive(shim) or by_record(self._case, evidence, []) is not None:
             return
         sweep = self._sweep(evidence)
-        if not sweep.ask(grace_s):
-            sweep.kill(KILL_BOUND_S)
+        sweep.ask(grace_s)
+        sweep.kill(KILL_BOUND_S)  # also when nothing was seen any more: what forks on may not have been
         self._count(sweep)
 
     def _insist(self) -> None:

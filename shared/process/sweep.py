@@ -16,13 +16,14 @@ from collections.abc import Iterable
 from shared import boundary
 from shared.boundary import Boundary
 from shared.model.evidence import Leaf
-from shared.process import cgroup, snapshot, tree
+from shared.process import cgroup, procfs, snapshot, tree
 from shared.process.marks import UNKILLED, Marks
 from shared.process.snapshot import Key, Process
 
 LOOK_FIRST_S = 0.02
 LOOK_MOST_S = 0.5
 END_BOUND_S = 0.1
+CHASE_IDLE = 20
 STUCK_S = 1.0  # what was killed this long ago, with nothing new beside it, will not end now
 
 
@@ -43,11 +44,8 @@ class Sweep:
         self.asked: set[Key] = set()
         self.killed: set[Key] = set()
 
-    def ask(self, grace_s: float) -> bool:
-        """TERM to everything found, with CONT so that a stopped one hears it; wait for the ends, at most the grace.
-
-        Returns: True when nothing is left, so nothing need be killed.
-        """
+    def ask(self, grace_s: float) -> None:
+        """TERM to everything found, with CONT so that a stopped one hears it; wait for the ends, at most the grace."""
         until = time.monotonic() + grace_s
         look_s = LOOK_FIRST_S
         try:
@@ -57,10 +55,9 @@ class Sweep:
                         self.asked.add(process.key)
                         self._send(process.key, signal.SIGCONT)
                 left_s = until - time.monotonic()
-                if not self._living(min(look_s, max(0.0, left_s))) and not self.find():
-                    return True
-                if left_s <= 0:
-                    return False
+                is_over = not self._living(min(look_s, max(0.0, left_s))) and not self.find()
+                if is_over or left_s <= 0:
+                    return
                 look_s = min(LOOK_MOST_S, 2 * look_s)
         finally:
             self._let_go()
@@ -93,7 +90,7 @@ class Sweep:
 
     def _freeze(self, until: float) -> bool:
         """Stop all of it; True when there was something new."""
-        has_found = False
+        has_found = self._chase(until)
         quiet = 0
         while quiet < 2 and time.monotonic() < until:
             fresh = self._take_hold(self._open)
@@ -102,6 +99,40 @@ class Sweep:
             has_found = has_found or bool(fresh)
             quiet = 0 if fresh else quiet + 1
         return has_found
+
+    def _chase(self, until: float) -> bool:
+        """Stop what forks on from process to process, each gone before a whole table is read: look at each new pid at once, until
+        some looks in a row show nothing new that is ours. True when one was stopped.
+        """
+        seen: set[int] = set()
+        has_stopped = False
+        idle = 0
+        while idle < CHASE_IDLE and time.monotonic() < until:
+            pids = set(procfs.all_pids())
+            fresh, seen = pids - seen, pids
+            hits = [pid for pid in fresh if self._stop_at_once(pid)]
+            has_stopped = has_stopped or bool(hits)
+            idle = 0 if hits else idle + 1
+        return has_stopped
+
+    def _stop_at_once(self, pid: int) -> bool:
+        """Stop the process if what it carries marks it; opened first, so what is read then is of it, or it is gone."""
+        try:
+            fd = os.pidfd_open(pid)
+        except OSError:
+            return False
+        process = snapshot.read(pid) if self._marks.is_carried(pid) else None
+        if (
+            process is None
+            or process.ended
+            or process.key in self._open
+            or self._marks.is_spared(process, self._spared)
+        ):
+            os.close(fd)
+            return False
+        self._open[process.key] = fd
+        self._send(process.key, signal.SIGSTOP)
+        return True
 
     def _kill_leaf(self) -> None:
         if self._leaf is None or cgroup.is_empty(self._leaf.path, self._leaf.inode) is not False:

@@ -7,27 +7,32 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from shared import boundary
 from shared.ids import AttemptId
 from shared.model.evidence import Evidence, ExitRecord, LockState, Pin
 from shared.process.evidence import read_evidence
 from shared.process.launcher import HeldLaunch, LaunchSpec, ZygoteLauncher
-from tests.support.processes import Reaper
 from tests.support.waiting import wait_until
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 
+class Owner(Protocol):
+    """Owns processes that something else started."""
+
+    def tell(self, pid: int) -> None: ...
+
+
 class Host:
     """One home, one launcher, and everything it started known to the reaper."""
 
-    def __init__(self, home: Path, reaper: Reaper) -> None:
+    def __init__(self, home: Path, reaper: Owner, *, with_leaves: bool = True) -> None:
         self.home = home
         self.attempts = home / "attempts"
         self.attempts.mkdir()
-        self.launcher = ZygoteLauncher(self.attempts, home)
+        self.launcher = ZygoteLauncher(self.attempts, home, with_leaves=with_leaves)
         self._reaper = reaper
         self._held: list[HeldLaunch] = []
         self._numbers = iter(range(1, 10_000))
@@ -42,6 +47,7 @@ class Host:
         cwd: str = "/",
         stdin: bytes | None = None,
         grace_s: float = 1.0,
+        output_max: int | None = None,
     ) -> LaunchSpec:
         return LaunchSpec(
             attempt_id=attempt_id or f"w{next(self._numbers)}.1",
@@ -51,6 +57,7 @@ class Host:
             cwd=cwd,
             stdin=stdin,
             grace_s=grace_s,
+            output_max=output_max,
         )
 
     def hold(self, spec: LaunchSpec) -> HeldLaunch:
