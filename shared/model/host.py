@@ -26,7 +26,7 @@ class Worker:
         machine_id: The host it runs on; None when the host has none.
         lock_device, lock_inode: Its incarnation's lock file, held for its whole life.
         slots: Attempts it is willing to hold at once; spreads starts, no limit of the system.
-        executors: Names it can launch.
+        executors: Registrations it has, such as `shell@1`.
         beat_mono_us: Last sign of life, on `identity.boot_id`'s monotonic clock.
         in_use: Unfinished attempts whose live lease it owns.
         overdue: It has a claim that it did not accept in time.

@@ -235,16 +235,16 @@ class Tx(ReadTx, Protocol):
 
     def claim(self, request: ClaimRequest) -> Claimed | ClaimRefused:
         """Create attempt N+1, lease at epoch 1 for the chosen worker, segment with invoke pending, snapshot; consume the
-        inputs. Rechecks Work revision and state, pending inputs, worker liveness, exclusion, limits. Rings the worker. *leader*
-        Rule: E02, E03.
+        inputs. Rechecks Work revision and state, pending inputs, worker liveness and executors, exclusion, limits. Rings the
+        worker. *leader* Rule: E02, E03, E08.
         """
 
     def claim_recovery(
         self, attempt_id: AttemptId, *, epoch_seen: int, worker: Incarnation, lease_us: int
     ) -> int | None:
         """Same attempt, epoch + 1, `recovering`, new lease for `worker`, the open segment ended and one marked recovered begun
-        at the same instant; None when the epoch moved, the lease is live, or `worker` is neither a live worker nor the leader
-        itself. The ended segment and the budget are charged with the time since it was measured. Writes no invoke; the new
+        at the same instant; None when the epoch moved, the lease is live, or `worker` is neither the leader itself nor a live
+        worker that offers the pinned executor registration. The ended segment and the budget are charged with the time since it was measured. Writes no invoke; the new
         segment carries the sandbox's digest. Drops all but the last 50 segments, counted. Rings the worker. *leader*
         Rule: R02, E13, E17, R14.
         """

@@ -84,7 +84,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRefused:
-    """A claim that was not made: the Work changed, its input changed, its worker went, or a limit is reached.
+    """A claim that was not made: the Work changed, its input changed, its worker went or lacks the executor, or a limit is reached.
 
     Attributes:
         changed: `work`, `input`, `config` (another generation is active) or `worker`; None when a limit refused it

@@ -104,6 +104,7 @@ CONTROLS = (
                 "a_claim_decided_on_another_configuration_is_refused",
                 "a_claim_for_a_worker_that_went_is_refused",
                 "a_claim_for_a_worker_of_another_boot_is_refused",
+                "a_claim_for_a_worker_without_the_pinned_executor_is_refused",
                 "several_claims_share_a_transaction_and_one_refusal_undoes_no_other",
             }
         ),

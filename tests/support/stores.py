@@ -157,11 +157,13 @@ class World:
 
     # --- who takes part
 
-    def worker(self, name: str = "worker-1", *, slots: int = 64, pid: int = 100) -> Incarnation:
+    def worker(
+        self, name: str = "worker-1", *, slots: int = 64, pid: int = 100, executors: tuple[str, ...] = ("shell@1",)
+    ) -> Incarnation:
         """Register a worker."""
         owner = self.store.write(lambda tx: tx.next_incarnation(name))
         who = identity(pid, self.clock.now().boot_id)
-        registration = Registration(owner, name, who, "machine", 1, next(self._inode), slots, ("shell@1",))
+        registration = Registration(owner, name, who, "machine", 1, next(self._inode), slots, executors)
         self.store.write(lambda tx: tx.register_worker(registration))
         return owner
 
@@ -300,6 +302,7 @@ class World:
                     for attempt in tx.attempts(work.id)
                 ],
                 tx.stop_orders(),
+                [tx.cancellations(work.id) for work in tx.works(states=(), after=0, limit=100)],
                 tx.workers(gone=True),
                 tx.workers(),
                 tx.leader(),

@@ -91,7 +91,7 @@ class Coordination(Writing):
         active = self.config()
         if (None if active is None else active.number) != request.snapshot.generation:
             return "config"
-        if not self._live_worker(request.worker):
+        if not self._offers(request.worker, request.snapshot.registration):
             return "worker"
         return None
 

@@ -38,7 +38,9 @@ class Takeovers(Ends):
         attempt = self.attempt(attempt_id)
         if attempt is None or not _is_recoverable(attempt.state):
             return None
-        if worker != self._leading and not self._live_worker(worker):
+        snapshot = self.snapshot(attempt_id)
+        assert snapshot is not None
+        if worker != self._leading and not self._offers(worker, snapshot.registration):
             return None
         epoch = self._take_over(attempt, epoch_seen, worker, lease_us)
         if epoch is not None:

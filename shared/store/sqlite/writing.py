@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -208,12 +209,12 @@ class Writing(Reads):
             raise FenceViolationError(f"{work_id} has an attempt but no row")
         return work
 
-    def _live_worker(self, owner: Incarnation) -> bool:
-        """Whether this worker of this boot takes part and is not draining."""
-        row = self._db.one(
-            "SELECT 1 FROM worker WHERE id = ? AND state = 'live' AND boot_id = ?", (owner, self._now.boot_id)
+    def _offers(self, owner: Incarnation, registration: str) -> bool:
+        """Whether this worker of this boot takes part, is not draining, and has exactly this executor. Rule: E08, E09."""
+        offered = self._db.value(
+            "SELECT executors FROM worker WHERE id = ? AND state = 'live' AND boot_id = ?", (owner, self._now.boot_id)
         )
-        return row is not None
+        return offered is not None and registration in json.loads(offered)
 
     def _require_present(self, owner: Incarnation) -> None:
         row = self._db.one("SELECT state, boot_id FROM worker WHERE id = ?", (owner,))

@@ -165,6 +165,20 @@ def a_claim_for_a_worker_of_another_boot_is_refused(world: World) -> None:
     assert isinstance(world.try_claim(work_id, world.worker()), Claimed)
 
 
+@case(pytest.mark.req("E08", "E09"))
+def a_claim_for_a_worker_without_the_pinned_executor_is_refused(world: World) -> None:
+    """Neither the bare name nor another version of it will do."""
+    others = [world.worker(f"worker-{n}", executors=has) for n, has in enumerate(((), ("shell",), ("shell@2", "x@1")))]
+    owner = world.worker("worker-9", executors=("x@1", "shell@1"))
+    work_id = world.submit()
+    before = world.everything()[0]
+
+    assert [world.try_claim(work_id, other) for other in others] == [ClaimRefused("worker", None, None)] * 3
+
+    assert world.everything()[0] == before
+    assert isinstance(world.try_claim(work_id, owner), Claimed)
+
+
 @case(pytest.mark.req("C01", "C03", "E07"))
 def a_claim_over_the_limit_is_refused_and_names_it(world: World) -> None:
     """The usage that the limit is asked about is the one inside the claim's own transaction."""

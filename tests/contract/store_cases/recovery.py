@@ -148,6 +148,18 @@ def recovery_goes_to_a_live_worker_only(world: World) -> None:
     assert answers == [None, None, None, 2]
 
 
+@case(pytest.mark.req("R02", "E09"))
+def recovery_goes_to_a_worker_with_the_pinned_executor_only(world: World) -> None:
+    key = world.running(world.worker())
+    other, same = world.worker("worker-2", executors=("shell@2",)), world.worker("worker-3", executors=("shell@1",))
+    world.release(key)
+
+    assert claim_recovery(world, key, other) is None
+    assert claim_recovery(world, key, same) == 2
+    [assignment] = world.store.read(lambda tx: tx.assignments(same, limit=9))
+    assert assignment.snapshot.registration == "shell@1"
+
+
 @case(pytest.mark.req("R02", "E14"))
 def the_leader_itself_may_recover_to_end_an_attempt(world: World) -> None:
     key = world.running(world.worker())
