@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from shared.errors import RefusedError
+from shared.ids import WorkId
 from shared.model.attempt import AttemptState, Ending, FailureClass
 from shared.model.evidence import Evidence
 from shared.model.instant import US_PER_MS
@@ -102,7 +103,8 @@ class Endings:
             if holding.pin is None and phases:
                 tx.record_phases(key, phases)
             work = tx.work(work_id)
-            failures, attempts = (0, 1) if work is None else (work.admission_failures, work.attempts_used)
+            failures = 0 if work is None else work.admission_failures
+            attempts = _attempts_counted(tx, work_id) if ending.failure is FailureClass.AMBIGUOUS else 1
             tx.finish(key, ending, settle_run_once(ending, failures, attempts))
 
         self._queue(holding, apply, lambda: self._ended(holding, ending), lambda tx: ended_at(tx, key))
@@ -286,3 +288,8 @@ class Endings:
             self._ports.drop(holding)
 
         self._ports.batch.add(Change(apply, done, refused, happened))
+
+
+def _attempts_counted(tx: ReadTx, work_id: WorkId) -> int:
+    """How many attempts were made of a Work so far; those that failed before anything ran are none. Rule: F01."""
+    return sum(attempt.failure is not FailureClass.ADMISSION for attempt in tx.attempts(work_id))
