@@ -168,18 +168,19 @@ def _run(worker: Worker, clock: Clock, bell: Bell, options: ChildOptions) -> Non
         now_us = clock.now().mono_us
         due_us = now_us + POLL_US
         if options.stop.drain_s is not None:
-            if asked_us is None:
-                asked_us = now_us
-                worker.drain()
+            asked_us = now_us if asked_us is None else asked_us
             due_us = asked_us + int(options.stop.drain_s * US_PER_S)
             if worker.held == 0 or now_us >= due_us:
                 break
         try:
+            if asked_us is not None:
+                worker.drain()
             due_us = min(due_us, worker.step())
         except (StoreBusyError, IndeterminateError) as error:  # looked at anew by the next step
             log.warning("store.busy", extra={"why": str(error)})
             due_us = min(due_us, now_us + BUSY_PAUSE_US)
-        clock.wait(due_us, bell)
+        if asked_us is None or worker.held:
+            clock.wait(due_us, bell)
     worker.leave()
 
 

@@ -50,7 +50,7 @@ class Worker:
         now = ports.clock.now()
         self._renewal_due_us = now.mono_us
         self._beat_due_us = now.mono_us
-        self._draining = False
+        self._draining = self._drain_told = False
 
     @property
     def held(self) -> int:
@@ -82,10 +82,15 @@ class Worker:
         return self._next_due(ports.clock.now())
 
     def drain(self) -> None:
-        """Take nothing new from now on; keep renewing and observing what is held."""
-        if not self._draining:
-            self._draining = True
+        """Take nothing new from now on; keep renewing and observing what is held. The store is told once.
+
+        Raises:
+            StoreBusyError, IndeterminateError: it is not told yet; call again.
+        """
+        self._draining = True
+        if not self._drain_told:
             self._ports.store.write(lambda tx: tx.drain_worker(self._ports.me))
+            self._drain_told = True
 
     def leave(self) -> None:
         """Release everything still held (recoverable at once, nothing is killed) and deregister, in one transaction."""

@@ -122,7 +122,7 @@ def test_what_never_ran_and_is_out_of_time_is_not_launched(site: Site, head: Hea
     site.clock.advance(SHORT_US)
     site.bench("worker-2")
 
-    site.elapse(1)
+    site.elapse(2)
 
     assert (site.attempt(attempt_id).state, site.attempt(attempt_id).exclusion_proof) == (AttemptState.TIMED_OUT, "S0")
     assert (site.host.shims, site.attempt(attempt_id).relaunches) == ({}, 0)
