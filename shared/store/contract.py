@@ -40,6 +40,7 @@ from shared.store.values import (
     ConfigGeneration,
     Event,
     IdleState,
+    ReadyPage,
     Recoverable,
     Registration,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "ClaimRequest",
     "Claimed",
     "ClaimRefused",
+    "ReadyPage",
     "Recoverable",
     "CancelOutcome",
     "IdleState",
@@ -85,6 +87,19 @@ class ReadTx(Protocol):
         ready_seq) in that order; none of a scope in `skip_scopes` or below it.
         """
 
+    def ready_page(
+        self,
+        pool: str,
+        *,
+        after: tuple[int, int] | None,
+        limit: int,
+        skip_scopes: Sequence[str] = (),
+        look: int = 2_048,
+    ) -> ReadyPage:
+        """As `ready`, looking at no more than `look` ready Works, so that a long queue of a full scope costs no more than a
+        short one. Rule: S01, C02.
+        """
+
     def pending_inputs(self, work_id: WorkId, *, limit: int) -> list[int]:
         """Numbers of the Work's unconsumed inputs, in order."""
 
@@ -104,8 +119,14 @@ class ReadTx(Protocol):
     def usage(self) -> Usage:
         """Slots held, by pool and scope; reads only live and unexcluded attempts. Rule: C03."""
 
+    def holders(self, *, limit: int) -> list[Attempt]:
+        """Attempts that hold a slot, oldest first. Rule: C03."""
+
     def ready_counts(self, *, cap: int) -> dict[tuple[str, str | None], int]:
         """Ready Works by (pool, reason), counting at most `cap` of each pool."""
+
+    def ready_limits(self, *, cap: int) -> dict[tuple[str, str], int]:
+        """Ready Works that a full pool or scope holds back, by (pool, that limit), among the first `cap` of each pool."""
 
     def config(self, number: int | None = None) -> ConfigGeneration | None:
         """The named generation, or the active one."""

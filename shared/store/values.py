@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, LeaseKey, Snapshot
 from shared.model.evidence import ProcessIdentity
-from shared.model.work import Input, Reason, WorkState
+from shared.model.work import Input, Reason, Work, WorkState
 from shared.policy.capacity import Usage
 
 PERSON = "person"
@@ -94,6 +94,18 @@ class ClaimRefused:
     changed: str | None
     reason: Reason | None
     limit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyPage:
+    """Ready Works found by one bounded look.
+
+    Attributes:
+        end: Where the look ended, (priority, ready_seq), for the next one; None: nothing is behind it.
+    """
+
+    works: tuple[Work, ...]
+    end: tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)

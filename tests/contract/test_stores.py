@@ -9,6 +9,7 @@ from tests.contract.store_cases import (
     Listed,
     cancels,
     claims,
+    convergence,
     endings,
     fences,
     presence,
@@ -22,6 +23,7 @@ from tests.support.stores import World
 MODULES = (
     cancels,
     claims,
+    convergence,
     endings,
     fences,
     presence,

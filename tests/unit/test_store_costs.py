@@ -8,6 +8,7 @@ import pytest
 
 from shared import boundary
 from shared.boundary import Boundary, Side
+from shared.ids import AttemptId, Incarnation, WorkId
 from tests.support.stores import COMPLETED, LEASE_US, SQLITE, SUCCEEDED, World, ram_folder
 
 COMMITS_PER_JOB = 5
@@ -78,35 +79,105 @@ def test_the_cost_of_a_pass_does_not_grow_with_history(world: World) -> None:
     owner = world.worker()
     world.running(owner)
 
-    def cost() -> int:
-        steps = 0
-
-        def step() -> int:
-            nonlocal steps
-            steps += 1
-            return 0
-
-        raw = world.store._db.raw  # type: ignore[attr-defined]
-        raw.set_progress_handler(step, 1)
-        world.store.read(
-            lambda tx: (
-                tx.ready("jobs", after=None, limit=64),
-                tx.usage(),
-                tx.workers(),
-                tx.recoverable(after=None, limit=64),
-                tx.backoff_due(limit=64),
-                tx.next_due_mono_us(),
-                tx.stop_orders(),
-                tx.held(owner),
-                tx.assignments(owner, limit=16),
-            )
-        )
-        raw.set_progress_handler(None, 1)
-        return steps
-
-    cost()  # once, so that every statement is prepared
-    few = cost()
+    world.ended(owner)
+    cost(world, owner)  # once, so that every statement is prepared
+    few = cost(world, owner)
     for _ in range(300):
         world.ended(owner)
 
-    assert cost() == few
+    assert cost(world, owner) == few
+
+
+@pytest.mark.req("S02", "C03", "C05")
+def test_the_cost_of_a_pass_is_the_same_with_a_hundred_thousand_ready_and_finished(world: World) -> None:
+    owner = world.worker()
+    world.running(owner)
+    for _ in range(2):
+        world.ended(owner)
+    add_ready(world, 12_000)  # more than anything counts
+    cost(world, owner)
+    few = cost(world, owner)
+
+    add_ready(world, 88_000)
+    add_finished(world, 100_000)
+    cost(world, owner)  # the schema was touched: prepared anew
+
+    assert cost(world, owner) == few
+    assert len(world.store.read(lambda tx: tx.works(states=(), after=200_000, limit=9))) == 5, "they are all there"
+
+
+def cost(world: World, owner: Incarnation) -> int:
+    """Steps of SQLite's machine for what a pass, a worker's step and `tenure capacity` read."""
+    steps = 0
+
+    def step() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    raw = world.store._db.raw  # type: ignore[attr-defined]
+    raw.set_progress_handler(step, 1)
+    world.store.read(
+        lambda tx: (
+            tx.ready("jobs", after=None, limit=64),
+            tx.ready_page("jobs", after=None, limit=64, skip_scopes=("full",)),
+            tx.usage(),
+            tx.workers(),
+            tx.recoverable(after=None, limit=64),
+            tx.backoff_due(limit=64),
+            tx.next_due_mono_us(),
+            tx.stop_orders(),
+            tx.held(owner),
+            tx.assignments(owner, limit=16),
+            tx.holders(limit=64),
+            tx.ready_counts(cap=10_000),
+            tx.ready_limits(cap=10_000),
+            tx.idle_state(),
+            tx.needs_person(limit=64),
+            tx.cancellations(WorkId("w2")),
+            tx.attempt_events(AttemptId("w2.1"), limit=64),
+            tx.unexcluded(WorkId("w2")),
+        )
+    )
+    raw.set_progress_handler(None, 1)
+    return steps
+
+
+NUMBERS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count)"
+COPY_WORK = f"""{NUMBERS} INSERT INTO work SELECT 'w' || (:first + i), :first + i, 'full', binding, command, env, cwd, pool, state,
+  reason, reason_limit, priority, revision, :first + i, attempts_used, admission_failures, backoff_since_mono_us, backoff_boot_id,
+  backoff_since_at_us, backoff_us, submitted_by, submitted_at_us, ended_at_us, grants FROM n JOIN work ON work.id = :like"""
+
+
+def add_ready(world: World, count: int) -> None:
+    """That many ready Works of one scope, as copies of one."""
+    like = world.submit()
+    add_copies(world, COPY_WORK, like, count)
+
+
+def add_finished(world: World, count: int) -> None:
+    """That many finished Works with all that an attempt leaves."""
+    first = add_copies(world, COPY_WORK, "w2", count)
+    params = {"first": first, "count": count}
+    world.store._db.rows("DROP TRIGGER attempt_number")  # type: ignore[attr-defined] # it keeps an end from being inserted
+    for table, columns in (
+        ("attempt", "'w' || (:first + i) || '.1', 'w' || (:first + i)"),
+        ("lease", "'w' || (:first + i) || '.1'"),
+        ("snapshot", "'w' || (:first + i) || '.1'"),
+        ("segment", "'w' || (:first + i) || '.1'"),
+    ):
+        names = [row["name"] for row in world.store._db.rows(f"SELECT name FROM pragma_table_info('{table}')")]  # type: ignore[attr-defined]
+        rest = ", ".join(names[columns.count("|| (") :])
+        key = "id" if table == "attempt" else "attempt_id"
+        world.store._db.rows(  # type: ignore[attr-defined]
+            f"{NUMBERS} INSERT INTO {table} SELECT {columns}, {rest} FROM n JOIN {table} ON {table}.{key} = 'w2.1'",
+            params,
+        )
+
+
+def add_copies(world: World, sql: str, like: str, count: int) -> int:
+    """Copy a row, with numbers of their own behind all others; the number before the first copy."""
+    first = world.store._db.value("SELECT max(number) FROM work")  # type: ignore[attr-defined]
+    world.store._db.rows(sql, {"first": first, "count": count, "like": like})  # type: ignore[attr-defined]
+    world.store._db.rows("UPDATE counter SET value = ? WHERE name IN ('work', 'ready')", (first + count,))  # type: ignore[attr-defined]
+    return int(first)

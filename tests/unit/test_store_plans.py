@@ -24,6 +24,33 @@ PLANS: dict[str, tuple[str, set[str]]] = {
         reads.READY_FIRST.format(skip="AND NOT (scope = :a OR substr(scope, 1, :b) = :c)"),
         {"SEARCH work USING INDEX work_ready (pool=?)"},
     ),
+    "ready places, first": (reads.READY_PLACES_FIRST, {"SEARCH work USING COVERING INDEX work_ready (pool=?)"}),
+    "ready places, same priority": (
+        reads.READY_PLACES_SAME,
+        {"SEARCH work USING COVERING INDEX work_ready (pool=? AND priority=? AND ready_seq>?)"},
+    ),
+    "ready places, lower priority": (
+        reads.READY_PLACES_LOWER,
+        {"SEARCH work USING COVERING INDEX work_ready (pool=? AND priority<?)"},
+    ),
+    "ready Work at its place": (
+        reads.READY_AT,
+        {"SEARCH work USING INDEX work_ready (pool=? AND priority=? AND ready_seq=?)"},
+    ),
+    "what is left for a person": (
+        reads.IDLE_NEEDS_PERSON,
+        {
+            "COMPOUND QUERY",
+            "LEFT-MOST SUBQUERY",
+            "SCAN attempt USING INDEX attempt_needs_person",
+            "UNION ALL",
+            "SCAN work USING INDEX work_held",
+        },
+    ),
+    "holders of slots": (
+        reads.HOLDERS,
+        {"SCAN attempt USING INDEX attempt_slot", "USE TEMP B-TREE FOR ORDER BY"},
+    ),
     "next pool with ready Work": (reads.READY_NEXT_POOL, {"SEARCH work USING COVERING INDEX work_ready (pool>?)"}),
     "pending inputs": (
         reads.PENDING_INPUTS,

@@ -9,16 +9,19 @@ from shared.model.attempt import Attempt, Lease, LeaseKey, Segment, Snapshot
 from shared.model.cancel import Cancellation
 from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
+from shared.model.settings import scope_chain
 from shared.model.work import Input, Work, WorkState
 from shared.policy.capacity import Usage
 from shared.policy.lease import budget_left_us
 from shared.policy.steps import is_final_work
-from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState, Recoverable
+from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState, ReadyPage, Recoverable
 from shared.store.sqlite import rows
 from shared.store.sqlite.connection import Connection
 from shared.store.sqlite.fragments import ACCEPT_BY, LIVE, NOT_LIVE, RECOVERABLE, SLOT, UNEXCLUDED
 
 WAITING_COUNTED_MAX = 10_001
+READY_LOOK = 2_048
+READY_STRIDE = 256
 
 WORK = "SELECT * FROM work WHERE id = :work"
 READY_SAME_PRIORITY = """SELECT * FROM work WHERE state = 'ready' AND pool = :pool AND priority = :priority AND ready_seq > :seq
@@ -27,12 +30,22 @@ READY_LOWER = """SELECT * FROM work WHERE state = 'ready' AND pool = :pool AND p
   {skip} ORDER BY priority DESC, ready_seq LIMIT :limit"""
 READY_FIRST = """SELECT * FROM work WHERE state = 'ready' AND pool = :pool
   {skip} ORDER BY priority DESC, ready_seq LIMIT :limit"""
+READY_PLACES_FIRST = """SELECT priority, ready_seq, scope FROM work WHERE state = 'ready' AND pool = :pool
+  ORDER BY priority DESC, ready_seq LIMIT :limit"""
+READY_PLACES_SAME = """SELECT priority, ready_seq, scope FROM work WHERE state = 'ready' AND pool = :pool
+  AND priority = :priority AND ready_seq > :seq ORDER BY ready_seq LIMIT :limit"""
+READY_PLACES_LOWER = """SELECT priority, ready_seq, scope FROM work WHERE state = 'ready' AND pool = :pool
+  AND priority < :priority ORDER BY priority DESC, ready_seq LIMIT :limit"""
+READY_AT = "SELECT * FROM work WHERE state = 'ready' AND pool = :pool AND priority = :priority AND ready_seq = :seq"
 READY_NEXT_POOL = "SELECT min(pool) FROM work WHERE state = 'ready' AND pool > ?"
 READY_COUNTS = """SELECT reason, count(*) FROM
   (SELECT reason FROM work WHERE state = 'ready' AND pool = ? ORDER BY priority DESC, ready_seq LIMIT ?) GROUP BY reason"""
+READY_LIMITS = """SELECT reason_limit, count(*) FROM (SELECT reason_limit FROM work WHERE state = 'ready' AND pool = ?
+  ORDER BY priority DESC, ready_seq LIMIT ?) WHERE reason_limit IS NOT NULL GROUP BY reason_limit"""
 PENDING_INPUTS = "SELECT number FROM input WHERE work_id = ? AND consumed_by IS NULL ORDER BY number LIMIT ?"
 UNEXCLUDED_ATTEMPT = f"SELECT id FROM attempt WHERE work_id = ? AND {UNEXCLUDED}"
 ATTEMPT = "SELECT * FROM attempt WHERE id = :attempt"
+HOLDERS = f"SELECT * FROM attempt WHERE {SLOT} ORDER BY started_at_us, id LIMIT ?"
 USAGE = f"SELECT pool, scope, count(*) FROM attempt WHERE {SLOT} GROUP BY pool, scope"
 WORKERS = f"""SELECT w.*,
   (SELECT count(*) FROM lease AS l WHERE l.owner = w.id AND {LIVE}) AS in_use,
@@ -74,7 +87,7 @@ IDLE_LIVE = f"SELECT count(*) FROM attempt WHERE {UNEXCLUDED} AND state <> 'reco
 IDLE_WAITING = """SELECT count(*) FROM
   (SELECT 1 FROM work WHERE ended_at_us IS NULL AND state IN ('ready', 'backoff') LIMIT ?)"""
 IDLE_NEEDS_PERSON = """SELECT id FROM (SELECT id, started_at_us AS at FROM attempt WHERE state = 'recovery_required')
-  UNION ALL SELECT id FROM work WHERE ended_at_us IS NULL AND state = 'held'"""
+  UNION ALL SELECT id FROM work WHERE state = 'held'"""
 ATTEMPT_EVENTS = "SELECT * FROM event WHERE attempt_id = ? ORDER BY seq DESC LIMIT ?"
 NEEDS_PERSON = "SELECT * FROM attempt WHERE state = 'recovery_required' ORDER BY started_at_us, id LIMIT ?"
 
@@ -126,6 +139,45 @@ class Reads:
                 found += self._db.rows(READY_LOWER.format(skip=skip), params | {"limit": limit - len(found)})
         return [rows.work_of_row(row) for row in found]
 
+    def ready_page(
+        self,
+        pool: str,
+        *,
+        after: tuple[int, int] | None,
+        limit: int,
+        skip_scopes: Sequence[str] = (),
+        look: int = READY_LOOK,
+    ) -> ReadyPage:
+        """See `ReadTx.ready_page`. Walks the index alone, and reads the row of what it gives back."""
+        skipped = frozenset(skip_scopes)
+        works: list[Work] = []
+        looked = 0
+        while len(works) < limit and looked < look:
+            wanted = min(READY_STRIDE, look - looked)
+            places = self._ready_places(pool, after, wanted)
+            for priority, seq, scope in places:
+                after = (priority, seq)
+                looked += 1
+                if skipped.isdisjoint(scope_chain(scope)):
+                    row = self._db.one(READY_AT, {"pool": pool, "priority": priority, "seq": seq})
+                    assert row is not None, "one snapshot"
+                    works.append(rows.work_of_row(row))
+                    if len(works) == limit:
+                        return ReadyPage(tuple(works), after)
+            if len(places) < wanted:
+                return ReadyPage(tuple(works), None)
+        return ReadyPage(tuple(works), after)
+
+    def _ready_places(self, pool: str, after: tuple[int, int] | None, limit: int) -> list[tuple[int, int, str]]:
+        params: dict[str, object] = {"pool": pool, "limit": limit}
+        if after is None:
+            return [tuple(row) for row in self._db.rows(READY_PLACES_FIRST, params)]
+        params |= {"priority": after[0], "seq": after[1]}
+        found = self._db.rows(READY_PLACES_SAME, params)
+        if len(found) < limit:
+            found += self._db.rows(READY_PLACES_LOWER, params | {"limit": limit - len(found)})
+        return [tuple(row) for row in found]
+
     def pending_inputs(self, work_id: WorkId, *, limit: int) -> list[int]:
         """See `ReadTx.pending_inputs`."""
         return [row[0] for row in self._db.rows(PENDING_INPUTS, (work_id, limit))]
@@ -173,6 +225,19 @@ class Reads:
             counts |= {(pool, row[0]): row[1] for row in self._db.rows(READY_COUNTS, (pool, cap))}
             pool = self._db.value(READY_NEXT_POOL, (pool,))
         return counts
+
+    def ready_limits(self, *, cap: int) -> dict[tuple[str, str], int]:
+        """See `ReadTx.ready_limits`."""
+        counts: dict[tuple[str, str], int] = {}
+        pool = self._db.value(READY_NEXT_POOL, ("",))
+        while pool is not None:
+            counts |= {(pool, row[0]): row[1] for row in self._db.rows(READY_LIMITS, (pool, cap))}
+            pool = self._db.value(READY_NEXT_POOL, (pool,))
+        return counts
+
+    def holders(self, *, limit: int) -> list[Attempt]:
+        """See `ReadTx.holders`."""
+        return [rows.attempt_of_row(row) for row in self._db.rows(HOLDERS, (limit,))]
 
     def config(self, number: int | None = None) -> ConfigGeneration | None:
         """See `ReadTx.config`."""

@@ -116,8 +116,9 @@ TABLES = (
 )
 
 INDEXES = (
-    "CREATE INDEX work_ready ON work (pool, priority DESC, ready_seq) WHERE state = 'ready'",
+    "CREATE INDEX work_ready ON work (pool, priority DESC, ready_seq, scope) WHERE state = 'ready'",
     "CREATE INDEX work_open ON work (number) WHERE ended_at_us IS NULL",
+    "CREATE INDEX work_held ON work (number) WHERE state = 'held'",
     "CREATE INDEX work_backoff ON work (backoff_boot_id, backoff_since_mono_us + backoff_us) WHERE state = 'backoff'",
     "CREATE INDEX input_work ON input (work_id)",
     "CREATE INDEX input_consumer ON input (consumed_by, work_id)",

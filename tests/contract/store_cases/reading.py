@@ -59,6 +59,69 @@ def ready_work_of_skipped_scopes_and_below_is_left_out(world: World) -> None:
     assert [work.id for work in behind] == [ids["_ps"], ids[""]]
 
 
+@case(pytest.mark.req("C01", "C02", "S01"))
+def a_bounded_look_goes_on_where_it_ended(world: World) -> None:
+    """However long the queue of a skipped scope is, and whatever its priority, what is behind it is found at last."""
+    first = world.submit(priority=5)
+    for number in range(20):
+        world.submit(scope="full" if number % 2 else "full/below", priority=5 if number < 10 else 0)
+    behind = [world.submit(scope="other"), world.submit(priority=-1)]
+    world.submit(pool="agents")
+
+    pages, after = [], None
+    while True:
+        page = world.store.read(
+            lambda tx, at=after: tx.ready_page("jobs", after=at, limit=2, skip_scopes=("full",), look=7)  # type: ignore[misc]
+        )
+        pages.append([work.id for work in page.works])
+        if page.end is None:
+            break
+        after = page.end
+
+    assert pages == [[first], [], [], behind, []]
+    every = world.store.read(lambda tx: tx.ready_page("jobs", after=None, limit=99, skip_scopes=("full",)))
+    assert ([work.id for work in every.works], every.end) == ([first, *behind], None)
+    unskipped = world.store.read(lambda tx: tx.ready_page("jobs", after=None, limit=99))
+    assert list(unskipped.works) == world.ready(limit=99)
+    assert world.store.read(lambda tx: tx.ready_page("none", after=None, limit=9)).end is None
+
+
+@case(pytest.mark.req("C03", "C05"))
+def holders_of_slots_are_listed_oldest_first(world: World) -> None:
+    owner = world.worker()
+    running = world.running(owner)
+    world.clock.advance(US_PER_S)
+    unproven = world.ended(owner, UNPROVEN, EXHAUSTED)
+    world.ended(owner, FAILED, EXHAUSTED)
+    world.clock.advance(US_PER_S)
+    claimed = world.claimed(owner)
+
+    def names(limit: int) -> list[str]:
+        return [attempt.id for attempt in world.store.read(lambda tx: tx.holders(limit=limit))]
+
+    assert names(9) == [key.attempt_id for key in (running, unproven, claimed)]
+    assert names(1) == [running.attempt_id]
+    world.confirm(unproven)
+    assert names(9) == [key.attempt_id for key in (running, claimed)]
+
+
+@case(pytest.mark.req("C04", "C05"))
+def waiting_work_is_counted_by_the_limit_that_holds_it(world: World) -> None:
+    jobs = [world.submit() for _ in range(5)]
+    agent = world.submit(pool="agents")
+    waits = [Wait(work_id, Reason.CAPACITY_SCOPE, "ops") for work_id in jobs[:2]]
+    waits += [Wait(jobs[2], Reason.CAPACITY_JOB_CONCURRENCY, "jobs"), Wait(jobs[3], Reason.NO_WORKER, None)]
+    waits.append(Wait(agent, Reason.CAPACITY_SCOPE, "ops"))
+    world.as_leader(lambda tx: tx.hold_back(waits))
+
+    assert world.store.read(lambda tx: tx.ready_limits(cap=100)) == {
+        ("agents", "ops"): 1,
+        ("jobs", "ops"): 2,
+        ("jobs", "jobs"): 1,
+    }
+    assert world.store.read(lambda tx: tx.ready_limits(cap=1)) == {("agents", "ops"): 1, ("jobs", "ops"): 1}
+
+
 @case(pytest.mark.req("C02"))
 def ready_counts_go_by_pool_and_reason_up_to_a_cap(world: World) -> None:
     jobs = [world.submit() for _ in range(5)]
