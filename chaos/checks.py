@@ -117,7 +117,8 @@ def epochs_only_rise(history: History) -> list[str]:
         seen[event.attempt_id] = max(before, event.epoch)
     for attempt_id, segments in history.segments.items():
         epochs = [segment.epoch for segment in segments]
-        if epochs != list(range(1, len(epochs) + 1)) or history.attempts[attempt_id].epoch != len(epochs):
+        attempt = history.attempts[attempt_id]
+        if epochs != list(range(attempt.segments_dropped + 1, attempt.epoch + 1)):
             found.append(f"{attempt_id} is at epoch {history.attempts[attempt_id].epoch}, its segments are {epochs}")
         if any(segment.ended_at_us is None for segment in segments[:-1]):
             found.append(f"{attempt_id} has a segment that its successor did not end")
