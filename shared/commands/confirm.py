@@ -76,7 +76,12 @@ def _refuse(story: Story, epoch: int, door: OpenHome) -> None:
         hint = f"end it first: {door.command(f'attempt cancel {attempt.id}')}"
         raise RefusedError(f"{attempt.id} has not ended: it is {attempt.state}", hint=hint)
     if attempt.exclusion is Exclusion.RELEASED:
-        raise RefusedError(f"{attempt.id} is proven stopped already: {attempt.exclusion_proof}", hint=show)
+        how = (
+            "so by a person's word"
+            if attempt.exclusion_proof == PERSON
+            else f"proven stopped: {attempt.exclusion_proof}"
+        )
+        raise RefusedError(f"the slot of {attempt.id} is free already; it is {how}", hint=show)
 
 
 def _confirm(tx: Tx, attempt_id: AttemptId, epoch: int, *, by: str, reason: str) -> None:

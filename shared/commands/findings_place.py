@@ -12,11 +12,12 @@ from shared.home import exposed_mode
 from shared.process import cgroup
 from shared.process.identity import identify
 from shared.process.procfs import blindness
-from shared.store.sqlite.ballast import Ballast
+from shared.store.sqlite.ballast import BALLAST_BYTES, Ballast
 from shared.store.sqlite.driver import has_wal_reset_race, library_version
 from shared.store.sqlite.place import NETWORK_FILESYSTEMS, place_of
 
 FREE_BYTES_LEAST = 100 * 1024 * 1024
+FULL_BYTES = BALLAST_BYTES
 FREE_FILES_LEAST = 1_000
 VOLATILE_FILESYSTEMS = {0x01021994: "tmpfs", 0x858458F6: "ramfs"}
 EXIT_STATUS_KERNEL = (6, 15)
@@ -58,7 +59,10 @@ def _space(path: Path) -> list[Finding]:
     found = []
     space = os.statvfs(path)
     free = space.f_bavail * space.f_frsize
-    if free < FREE_BYTES_LEAST:
+    if free < FULL_BYTES:
+        message = f"the disk of {path} is full: nothing can be handed in and nothing starts; what runs goes on"
+        found.append(Finding("disk.full", Severity.ERROR, message, "free some space there"))
+    elif free < FREE_BYTES_LEAST:
         message = f"{free // (1024 * 1024)} MiB are left on the disk of {path}"
         found.append(Finding("disk.low", Severity.WARNING, message, "free some space there"))
     if space.f_files and space.f_favail < FREE_FILES_LEAST:  # a file system without a fixed number of files says 0

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from shared.commands.attendance import attendance
 from shared.commands.json_views import Json
 from shared.commands.open_home import OpenHome
 from shared.model.attempt import Attempt
-from shared.model.evidence import Evidence, LockState
+from shared.model.evidence import Evidence, LockState, ProcessIdentity
 from shared.model.stop import StopResult
 from shared.policy.recovery import Decision, LaunchFacts, decide
+from shared.presence import up_pid
 from shared.process.evidence import any_child_record, read_evidence
+from shared.process.identity import identify
 from shared.process.stopper import prove_stopped
 
 
@@ -51,7 +54,7 @@ def look_at(door: OpenHome, attempt: Attempt) -> LiveEvidence:
     attempts, pin = door.place.attempts, attempt.pin
     evidence = None if pin is None else read_evidence(attempts, pin)
     seen = any_child_record(attempts, attempt.id) if pin is None else None
-    stop = prove_stopped(attempts, attempt.id, pin, attempt.isolated)
+    stop = prove_stopped(attempts, attempt.id, pin, attempt.isolated, accounted=lambda: _our_own(door))
     facts = LaunchFacts(
         unfinished_in=attempt.recovered_from or attempt.state,
         pin=pin,
@@ -60,6 +63,19 @@ def look_at(door: OpenHome, attempt: Attempt) -> LiveEvidence:
         child_record_seen=seen,
     )
     return LiveEvidence(evidence, seen, stop, decide(facts, evidence))
+
+
+def _our_own(door: OpenHome) -> list[ProcessIdentity]:
+    """Who is up on this home: no job's, though it may look like what one left. Only for showing: nothing is freed by it."""
+    there = attendance(door.store, door.place.run)
+    pids = [there.leader.pid if there.leader is not None else None, up_pid(door.place.run)]
+    found = [worker.identity for worker in there.workers]
+    for pid in pids:
+        try:
+            found += [] if pid is None else [identify(pid)]
+        except ProcessLookupError:
+            continue
+    return found
 
 
 def evidence_view(seen: LiveEvidence) -> Json:

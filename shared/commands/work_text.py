@@ -14,6 +14,7 @@ from shared.model.host import StopOrder
 from shared.model.instant import Instant
 from shared.model.work import Reason, Work
 from shared.policy.lease import is_live
+from shared.store.values import PERSON
 
 SUSPECTS_SHOWN = 10
 
@@ -133,6 +134,8 @@ def holder_text(facts: AttemptFacts, now: Instant) -> str:
 
 def stop_text(attempt: Attempt, order: StopOrder | None) -> str:
     """Whether its stop is proven, and what that means for its slot."""
+    if attempt.exclusion is Exclusion.RELEASED and attempt.exclusion_proof == PERSON:
+        return "not proven; a person's word freed the slot"
     if attempt.exclusion is Exclusion.RELEASED:
         return f"proven ({attempt.exclusion_proof}), slot free"
     if attempt.state is AttemptState.RECOVERY_REQUIRED:

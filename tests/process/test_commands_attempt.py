@@ -392,7 +392,8 @@ def test_a_persons_word_frees_the_slot_and_shows_what_it_overrides(home: Command
 
     again = ask("attempt", "confirm-stopped", "w1.1", "--epoch", "1", "--reason", "again")
     assert (again.code, again.out) == (1, "")
-    assert "w1.1 is proven stopped already: person" in again.err
+    assert "the slot of w1.1 is free already; it is so by a person's word" in again.err
+    assert "not proven; a person's word freed the slot" in ask("attempt", "show", "w1.1").out
 
 
 def test_a_persons_word_as_programs_read_it(home: CommandHome, ask: Ask) -> None:
@@ -427,7 +428,7 @@ def _proven(home: CommandHome) -> AttemptId:
     [
         (_running, "1", "w1.1 has not ended: it is running", "attempt cancel w1.1"),
         (_uncertain, "1", "what became of it is unknown", "attempt reconcile w1.1"),
-        (_proven, "1", "w1.1 is proven stopped already: S1", "attempt show w1.1"),
+        (_proven, "1", "it is proven stopped: S1", "attempt show w1.1"),
         (lambda home: unproven(home).attempt_id, "2", "w1.1 is at epoch 1, not 2", "attempt show w1.1"),
     ],
 )

@@ -80,6 +80,13 @@ def test_disk(home: CommandHome, found: Found, monkeypatch: pytest.MonkeyPatch) 
     assert FREE_BYTES_LEAST > 0
 
 
+def test_full_disk(home: CommandHome, found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.staff()
+    monkeypatch.setattr(findings_place, "FULL_BYTES", 1 << 80)
+
+    assert found() == {"disk.full": "error"}
+
+
 def test_disk_with_room_for_few_files(home: CommandHome, found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
     home.staff()
     monkeypatch.setattr(findings_place, "FREE_FILES_LEAST", 1 << 62)

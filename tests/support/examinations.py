@@ -35,6 +35,7 @@ def quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(findings_place, "library_version", lambda: (3, 51, 3))
     monkeypatch.setattr(findings_place, "EXIT_STATUS_KERNEL", (0, 0))
     monkeypatch.setattr(findings_place, "VOLATILE_FILESYSTEMS", {})
+    monkeypatch.setattr(findings_place, "FULL_BYTES", 0)
     monkeypatch.setattr(findings_place, "FREE_BYTES_LEAST", 0)
     monkeypatch.setattr(findings_place, "FREE_FILES_LEAST", 0)
     monkeypatch.setattr(findings_place, "blindness", lambda: None)
