@@ -22,13 +22,11 @@ from shared.model.attempt import Attempt, AttemptState
 from shared.model.host import StopOrder
 from shared.model.instant import Instant
 from shared.model.settings import DEFAULT, Config, Pool, scope_chain
-from shared.model.work import Reason, WorkState
+from shared.model.work import Reason
 from shared.store.contract import ReadTx
 
 COUNTED_MAX = 1_000_000
 """Ready works counted of each pool."""
-SCOPED_MAX = 1_000
-"""Ready works of each pool of which the full scope is looked up."""
 HOLDERS_MAX = 1_000
 HOLDERS_SHOWN = 20
 
@@ -108,6 +106,8 @@ def read(tx: ReadTx) -> Capacity:
     usage = tx.usage().counts
     counts = tx.ready_counts(cap=COUNTED_MAX)
     pools, by_scope, capped = [], Counter[str](), False
+    for (_, limit_name), count in tx.ready_limits(cap=COUNTED_MAX).items():
+        by_scope[limit_name] += count
     for pool in get_args(Pool):
         in_use = sum(count for (used, _), count in usage.items() if used == pool)
         limit = config.pool_limit(pool)
@@ -117,10 +117,7 @@ def read(tx: ReadTx) -> Capacity:
         pools.append(Line(pool, limit, in_use, waiting))
         of_pool = sum(count for (name, _), count in counts.items() if name == pool)
         capped = capped or of_pool >= COUNTED_MAX
-        if counts.get((pool, Reason.CAPACITY_SCOPE)):
-            ready = tx.ready(pool, after=None, limit=SCOPED_MAX)
-            by_scope.update(work.reason_limit or "" for work in ready if work.reason is Reason.CAPACITY_SCOPE)
-            capped = capped or len(ready) == SCOPED_MAX
+        by_scope[pool] -= counts.get((pool, POOL_REASONS[pool]), 0)  # a scope may be called as a pool is
     scopes = []
     for scope in config.scopes:
         in_use = sum(count for (_, used), count in usage.items() if scope.name in scope_chain(used))
@@ -129,13 +126,9 @@ def read(tx: ReadTx) -> Capacity:
 
 
 def read_holders(tx: ReadTx) -> tuple[Holder, ...]:
-    """Attempts that hold a slot: those of running works, and those that have ended with a stop order still open."""
+    """Attempts that hold a slot, oldest first; those that have ended with their open stop order."""
     orders = {order.attempt_id: order for order in tx.stop_orders(limit=ORDERS_READ)}
-    live = [tx.unexcluded(work.id) for work in tx.works(states=(WorkState.RUNNING,), after=0, limit=HOLDERS_MAX)]
-    names = dict.fromkeys([*(name for name in live if name is not None), *orders])
-    found = [attempt for name in names if (attempt := tx.attempt(name)) is not None]
-    found.sort(key=lambda attempt: (attempt.started_at_us, attempt.id))
-    return tuple(Holder(attempt, orders.get(attempt.id)) for attempt in found[:HOLDERS_MAX])
+    return tuple(Holder(attempt, orders.get(attempt.id)) for attempt in tx.holders(limit=HOLDERS_MAX))
 
 
 def view(found: Capacity) -> Json:

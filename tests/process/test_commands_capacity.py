@@ -114,6 +114,18 @@ def test_full_pool_holds_back_all_behind_the_first_that_a_pass_marked(home: Comm
     assert ask("capacity", "--json").json["pools"][0] == {"name": "jobs", "limit": 3, "in_use": 3, "waiting": 5}
 
 
+def test_scope_that_is_called_as_a_pool_is_no_pool(home: CommandHome, ask: Ask) -> None:
+    home.activate(Config(Settings(), (ScopeConfig("jobs", 1),)))
+    home.staff()
+    works = [home.submit(scope="jobs") for _ in range(3)]
+    hold_back(home, works[0], Reason.CAPACITY_JOB_CONCURRENCY, "jobs")
+    hold_back(home, works[1], Reason.CAPACITY_SCOPE, "jobs")
+
+    said = ask("capacity", "--json").json
+
+    assert (said["pools"][0]["waiting"], said["scopes"][0]["waiting"]) == (1, 1)
+
+
 def test_bounds_are_said(home: CommandHome, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = home.staff()
     for _ in range(3):
