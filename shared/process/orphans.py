@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from shared.ids import AttemptId
@@ -70,32 +70,24 @@ def scan(sources: Sources, marks: Marks) -> Found:
     Raises:
         OSError: `/proc` does not show enough to tell.
     """
-    empty = 0
+    registered = _Registered(sources)
+    empty, tries = 0, 0
     with sources.quiet():
-        found = _look(sources, marks)
-        for _ in range(TRIES - 1):
-            empty += found.exact
-            if empty == EMPTY:
-                break
+        while True:
+            tries += 1
+            table = snapshot.take()
+            orphans = tuple(each.pid for each in find_orphans(table, sources) if not registered.includes(each))
+            matched = marks.of(table)
+            empty += table.exact and not orphans and not matched
+            if empty == EMPTY or tries == TRIES:
+                return Found(table, matched, orphans, exact=empty == EMPTY)
             time.sleep(PAUSE_S)
-            found = _look(sources, marks)
-        else:
-            empty += found.exact
-    return replace(found, exact=empty == EMPTY)
-
-
-def _look(sources: Sources, marks: Marks) -> Found:
-    """One look; exact when it showed nothing in a true snapshot."""
-    table = snapshot.take()
-    flagged = tuple(process.pid for process in find_orphans(table, sources))
-    matched = marks.of(table)
-    return Found(table, matched, flagged, exact=table.exact and not flagged and not matched)
 
 
 def find_orphans(table: Snapshot, sources: Sources) -> list[Process]:
-    """Processes that the launch may have left, those accounted for left out."""
+    """Processes that the launch may have left, but for those accounted for; other attempts' own are still among them."""
     heirs = {1} | {pid for pid, ticks in sources.reapers if _starts(table, pid) == ticks}
-    flagged = [
+    return [
         process
         for process in table.table.values()
         if process.ppid in heirs
@@ -104,8 +96,6 @@ def find_orphans(table: Snapshot, sources: Sources) -> list[Process]:
         and process.key not in sources.accounted
         and not _is_our_zygote(process, sources.accounted)
     ]
-    registered = _registered(sources, {process.pid for process in flagged}) if flagged else set()
-    return [process for process in flagged if process.key not in registered]
 
 
 def _starts(table: Snapshot, pid: int) -> int | None:
@@ -119,16 +109,21 @@ def _is_our_zygote(process: Process, accounted: frozenset[Key]) -> bool:
     return process.ppid in parents and process.session == process.pid and is_named(process.pid, "tenure-zygote")
 
 
-def _registered(sources: Sources, pids: set[int]) -> set[Key]:
-    """Those of `pids` that are the shim, or the registered child, of another attempt."""
-    found = set()
-    for name in os.listdir(sources.attempts_dir):
-        if name.startswith(f"{sources.attempt_id}."):
-            continue
-        record = read_child_record(sources.attempts_dir / name)
-        if record is None:
-            continue
-        for each in (record.shim, record.child):
-            if each is not None and each.pid in pids and identity.is_alive(each):
-                found.add((each.pid, each.start_ticks))
-    return found
+class _Registered:
+    """Shims and registered children of other attempts, by what these left in their directories; looked up once for each process."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._attempts_dir = sources.attempts_dir
+        self._own = f"{sources.attempt_id}."
+        self._answers: dict[Key, bool] = {}
+
+    def includes(self, process: Process) -> bool:
+        """Whether another attempt accounts for it."""
+        if process.key not in self._answers:
+            self._answers[process.key] = any(self._is_in(name, process) for name in os.listdir(self._attempts_dir))
+        return self._answers[process.key]
+
+    def _is_in(self, name: str, process: Process) -> bool:
+        record = None if name.startswith(self._own) else read_child_record(self._attempts_dir / name)
+        both = () if record is None else (record.shim, record.child)
+        return any(each is not None and process.is_it(each) and identity.is_it(each) for each in both)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from shared.ids import AttemptId
-from shared.model.evidence import Evidence, ExitRecord, LockState, Pin, ProcessIdentity
+from shared.model.evidence import Evidence, ExitRecord, Leaf, LockState, Pin, ProcessIdentity
 from shared.process.evidence import any_child_record, read_evidence
 from shared.process.identity import identify
 
@@ -213,3 +213,37 @@ def test_an_identity_that_lacks_a_field_is_unreadable(folder: Folder) -> None:
     folder.write("child.json", {"child": {key: value for key, value in me().items() if key != "pidfs_ino"}})
     expected: ProcessIdentity = dataclasses.replace(identify(os.getpid()), pidfs_ino=None)
     assert folder.read().child == expected
+
+
+def test_what_a_child_left_for_the_proof_of_its_stop_is_read(folder: Folder) -> None:
+    folder.write("child.json", {"child": me(), "cgroup": {"path": "/sys/x", "inode": 9}, "reapers": [[40, 7], [20, 3]]})
+    assert (folder.read().leaf, folder.read().reapers) == (Leaf("/sys/x", 9), ((40, 7), (20, 3)))
+
+    folder.write("child.json", {"child": me(), "cgroup": None, "reapers": None})
+    assert (folder.read().leaf, folder.read().reapers) == (None, None), "unknown is not: nobody"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"reapers": [40]},
+        {"reapers": "x"},
+        {"reapers": [["x", 1]]},
+        {"cgroup": {"path": "/sys/x"}},
+        {"shim": {"pid": 1}},
+    ],
+    ids=str,
+)
+def test_a_child_record_that_makes_no_sense_is_unreadable(folder: Folder, change: dict[str, object]) -> None:
+    folder.write("child.json", {"child": me(), **change})
+
+    assert folder.read().unreadable == ("child.json",)
+
+
+def test_an_exit_record_says_what_was_lost_to_want_of_memory_or_to_the_file_system(folder: Folder) -> None:
+    folder.write("exit.json", {**END, "oom": True, "output": "uncapped"})
+
+    record = folder.read().exit
+
+    assert record is not None
+    assert (record.oom, record.output) == (True, "uncapped")
