@@ -144,7 +144,7 @@ def test_time_that_ran_out_between_its_recovery_and_the_look_at_it_relaunches_no
     site.clock.advance(budget_left_us(site.attempt(attempt_id), site.clock.now()) - left_us)
     other.settle()
 
-    assert site.host.runs(attempt_id) == runs
+    assert (site.host.runs(attempt_id), site.attempt(attempt_id).relaunches) == (runs, runs)
     expected = AttemptState.RUNNING if runs else AttemptState.TIMED_OUT
     assert site.attempt(attempt_id).state is expected
 

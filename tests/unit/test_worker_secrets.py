@@ -114,6 +114,7 @@ def test_a_secret_that_cannot_be_read_fails_the_attempt_before_anything_is_launc
     assert attempt.error == f"run environment unavailable: {GONE}"
     assert (attempt.exclusion, attempt.exclusion_proof) == (Exclusion.RELEASED, "S0")
     assert site.host.shims == {}, "the launcher was not called"
+    assert site.host.stopped == [], "and there was nothing to stop"
     assert (site.work(attempt.work_id).state, site.work(attempt.work_id).admission_failures) == (WorkState.BACKOFF, 1)
 
     bench.layer = lambda _snapshot: {"API_KEY": CANARY}
