@@ -107,6 +107,17 @@ def submit(store: Store, home: Path, name: str, total: str) -> list[str]:
         mine.append(work_id)
 
 
+def insist(store: Store, home: Path, name: str, count: str) -> list[str]:
+    """Submit as fast as it goes; say when `count` are made, and go on until told that it is enough. The ids of its own."""
+    _meet(home, name)
+    mine: list[str] = []
+    while not (home / "enough").exists():
+        mine.append(store.write(lambda tx: tx.submit(new_work(), "jobs")))
+        if len(mine) == int(count):
+            (home / f"made-{name}").touch()
+    return mine
+
+
 def hold(store: Store, home: Path) -> list[str]:
     """Stop in the middle of a transaction, holding queue and write lock, until killed."""
 
@@ -127,7 +138,7 @@ def _meet(home: Path, name: str) -> None:
         time.sleep(POLL_S)
 
 
-ROLES = {"schedule": schedule, "work": work, "adopt": adopt, "submit": submit, "hold": hold}
+ROLES = {"schedule": schedule, "work": work, "adopt": adopt, "submit": submit, "insist": insist, "hold": hold}
 
 if __name__ == "__main__":
     role, backend_name, folder, *rest = sys.argv[1:]
