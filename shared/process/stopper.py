@@ -127,8 +127,10 @@ class _Stop:
             _kill(self._pin.shim)
             return
         sweep = self._sweep(evidence)
-        sweep.kill(KILL_BOUND_S)
+        is_over = sweep.kill(KILL_BOUND_S)
         self._count(sweep)
+        if not is_over:
+            return
         _await_end(self._pin.shim, SHIM_MARGIN_S)
         if is_alive(self._pin.shim) and not sweep.find():
             _kill(self._pin.shim)

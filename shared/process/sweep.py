@@ -24,7 +24,7 @@ LOOK_FIRST_S = 0.02
 LOOK_MOST_S = 0.5
 END_BOUND_S = 0.1
 CHASE_IDLE = 20
-STUCK_S = 1.0  # what was killed this long ago, with nothing new beside it, will not end now
+STUCK_S = 0.5  # what was killed this long ago, with nothing new beside it, will not end now
 
 
 class Sweep:
@@ -62,9 +62,11 @@ class Sweep:
         finally:
             self._let_go()
 
-    def kill(self, bound_s: float) -> None:
+    def kill(self, bound_s: float) -> bool:
         """Kill its cgroup at once; stop whatever else is found until nothing new shows up twice, then kill it; again until none
         is found.
+
+        Returns: False when something is left that did not end, or is not ours to signal.
         """
         until = time.monotonic() + bound_s
         fresh_at = time.monotonic()
@@ -77,8 +79,11 @@ class Sweep:
                     if self._send(key, signal.SIGKILL):
                         self.killed.add(key)
                 living = self._living(END_BOUND_S, all_of_them=True)
-                if not living or not living - self._refused or time.monotonic() - fresh_at > STUCK_S:
-                    return
+                if not living:
+                    return True
+                if not living - self._refused or time.monotonic() - fresh_at > STUCK_S:
+                    return False
+            return False
         finally:
             self._let_go()
 
