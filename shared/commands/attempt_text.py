@@ -87,6 +87,8 @@ def _suspect_row(facts: Mapping[str, Any]) -> list[str]:
     matched = ", ".join(map(str, facts.get("matched") or []))
     command = escaped(str(facts.get("command_line")))
     told = [str(facts.get(key)) for key in ("pid", "ppid", "uid", "started_ticks", "state")]
+    if facts.get("waits_in"):
+        told[-1] += f" in {facts['waits_in']}"
     return [*map(escaped, told), escaped(matched), command]
 
 

@@ -114,7 +114,7 @@ def _groups() -> list[Finding]:
         )
         return [Finding("kernel.no_cgroup", Severity.INFO, message, NOTHING)]
     if not os.access(group, os.W_OK):
-        message = f"{group} cannot be written: jobs get no cgroup of their own, so less of a stop can be proven"
+        message = f"{group} cannot be written: a worker started from here gives its jobs no cgroup, so less of a stop can be proven"
         step = "run the worker as a unit with Delegate=yes, as in scripts/units"
         return [Finding("kernel.cgroup_read_only", Severity.INFO, message, step)]
     if kernel_version(os.uname().release) < CGROUP_KILL_KERNEL:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from shared import cli
+from shared.commands import status, work_list
 from shared.ids import WorkId
 from shared.model.instant import US_PER_S
 from shared.model.stop import StopResult, Suspect
@@ -192,6 +193,33 @@ def test_list_of_some_states(home: CommandHome, ask: Any) -> None:
     assert listed("cancelled") == []
 
 
+@pytest.mark.req("V01", "C04")
+def test_list_by_reason_scope_and_binding(home: CommandHome, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.staff()
+    works = [home.submit(scope=scope) for scope in ("ops", "ops/backup", "opsy", "ops", "other")]
+    waits = [Wait(works[0], Reason.NO_WORKER, None), Wait(works[3], Reason.CAPACITY_SCOPE, "ops")]
+    home.as_leader(lambda tx: tx.hold_back(waits))
+    named = NewWork("ops", "backup", None, (), None, None, "a test")
+    home.store.write(lambda tx: tx.submit(named, "jobs"))
+
+    def listed(*words: str) -> tuple[list[str], int | None]:
+        said = ask("work", "list", *words, "--json").json
+        return [work["id"] for work in said["items"]], said["next"]
+
+    assert listed("--scope", "ops") == (["w1", "w2", "w4", "w6"], None)
+    assert listed("--scope", "ops", "--limit", "2") == (["w1", "w2"], 2)
+    assert listed("--scope", "ops", "--limit", "2", "--after", "2") == (["w4", "w6"], None)
+    assert listed("--reason", "no_worker", "--reason", "capacity_scope") == (["w1", "w4"], None)
+    assert listed("--reason", "no_worker", "--scope", "other") == ([], None)
+    assert listed("--binding", "backup") == (["w6"], None)
+    assert "scope ops is full" in ask("work", "show", "w4").out
+
+    monkeypatch.setattr(work_list, "LOOKED_AT_MAX", 2)
+    monkeypatch.setattr(work_list, "CHUNK", 2)
+    assert listed("--binding", "backup") == ([], 2)
+    assert ask("work", "list", "--binding", "backup").out == f"more: tenure --home {home.home} work list --after 2\n"
+
+
 def test_empty_list_says_how_to_begin(home: CommandHome, ask: Any) -> None:
     assert ask("work", "list").out == f"no work yet; tenure --home {home.home} run -- echo hello makes some\n"
     assert ask("work", "list", "--json").json == {"items": [], "next": None}
@@ -270,8 +298,8 @@ def test_status_of_a_home_where_nothing_is_up(home: CommandHome, ask: Any) -> No
 
     assert said.code == 0
     assert said.out.startswith(f"nothing is up; start it: tenure --home {home.home} up\n")
-    status = ask("status", "--json").json
-    assert (status["coordinator"], status["workers"], status["last_pass"]) == (None, [], None)
+    said = ask("status", "--json").json
+    assert (said["coordinator"], said["workers"], said["last_pass"]) == (None, [], None)
 
 
 def test_status_of_a_home_at_work(home: CommandHome, ask: Any) -> None:
@@ -280,14 +308,14 @@ def test_status_of_a_home_at_work(home: CommandHome, ask: Any) -> None:
     home.abandon(home.running(worker))
     home.submit()
 
-    status = ask("status", "--json").json
+    said = ask("status", "--json").json
 
-    assert status["coordinator"] == {"id": home.leader, "pid": 1, "generation": 1}
-    (told,) = status["workers"]
+    assert said["coordinator"] == {"id": home.leader, "pid": 1, "generation": 1}
+    (told,) = said["workers"]
     assert [told[name] for name in ("id", "pid", "slots", "in_use")] == [worker, 100, 64, 1]
-    assert (status["works"]["running"], status["works"]["ready"]) == (2, 1)
-    assert [attempt["id"] for attempt in status["running"]] == ["w1.1"]
-    assert [attempt["id"] for attempt in status["recovery_required"]] == ["w2.1"]
+    assert (said["works"]["running"], said["works"]["ready"]) == (2, 1)
+    assert [attempt["id"] for attempt in said["running"]] == ["w1.1"]
+    assert [attempt["id"] for attempt in said["recovery_required"]] == ["w2.1"]
     text = ask("status").out
     assert "up" not in text.splitlines()[0]
     assert "leads, generation 1" in text
@@ -302,6 +330,36 @@ def test_status_shows_unproven_stops(home: CommandHome, ask: Any) -> None:
 
     assert (order["attempt"], order["tries"]) == ("w1.1", 1)
     assert "its tree may live  1 try" in ask("status").out
+
+
+@pytest.mark.req("V01", "X01")
+def test_status_tells_what_is_being_cancelled_from_what_is_unproven(home: CommandHome, ask: Any) -> None:
+    worker = home.staff()
+    home.running(worker)
+    home.end(home.running(worker), ending(7, proof=None))
+    home.cancel(WorkId("w1"))
+
+    said = ask("status", "--json").json
+
+    assert [order["attempt"] for order in said["cancelling"]] == ["w1.1"]
+    assert [order["attempt"] for order in said["unproven_stops"]] == ["w2.1"]
+    assert said["capped"] == []
+    text = ask("status").out
+    assert text.index("cancelling") < text.index("stop not proven yet")
+
+
+def test_lists_that_are_cut_off_are_named(home: CommandHome, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = home.staff()
+    monkeypatch.setattr(status, "SHOWN_MAX", 1)
+    for _ in range(2):
+        home.running(worker)
+        home.abandon(home.running(worker))
+
+    said = ask("status", "--json").json
+
+    assert said["capped"] == ["running", "recovery_required"]
+    assert [len(said[name]) for name in said["capped"]] == [1, 1]
+    assert "only the first 1 are shown: running, recovery_required" in ask("status").out
 
 
 def test_dead_are_not_shown_though_their_rows_are_live(home: CommandHome, ask: Any) -> None:

@@ -6,6 +6,7 @@ long as a test may wait.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -23,14 +24,17 @@ from shared import cli
 from shared.clock import SystemClock
 from shared.ids import Incarnation, WorkId, attempt_directory
 from shared.model.attempt import AttemptState, Ending, FailureClass, LeaseKey
+from shared.model.evidence import Pin, ProcessIdentity
 from shared.model.instant import US_PER_S
 from shared.model.settings import Config
+from shared.model.stop import StopResult, Suspect
 from shared.model.work import WorkState
 from shared.policy.settle import settle_run_once
+from shared.process.identity import boot_id, pid_namespace
 from shared.store.contract import Store, Tx
 from shared.store.sqlite.store import open_store
 from tests.support.processes import Reaper
-from tests.support.stores import SQLITE, World
+from tests.support.stores import EXHAUSTED, SQLITE, UNPROVEN, World
 from tests.support.waiting import wait_until
 
 AHEAD_US = 30 * US_PER_S
@@ -153,6 +157,47 @@ def asking(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
         return Said(code, said.out, said.err)
 
     return ask
+
+
+def unproven(home: CommandHome) -> LeaseKey:
+    """An attempt that failed, with a process left that cannot be told apart from it."""
+    worker = home.staff()
+    key = home.running(worker)
+    home.store.write(lambda tx: tx.finish(key, UNPROVEN, EXHAUSTED))
+    order = home.store.read(lambda tx: tx.stop_orders())[0]
+    home.store.write(lambda tx: tx.take_stop_order(order.id, worker, lease_us=30 * US_PER_S))
+    suspect = Suspect(4242, 7, 65534, 99, "D", "stuck --name '\x1b[2J'", ("session", "environment"))
+    tried = ("S1: no exit record", "S5: a process could not be read")
+    result = StopResult(None, (suspect,), tried, None)
+    home.store.write(lambda tx: tx.report_unproven(order.id, worker, result, retry_us=US_PER_S))
+    return key
+
+
+class Launch:
+    """A launch whose files are as a shim left them; `hold` takes its lock, as a shim that lives does."""
+
+    def __init__(self, home: CommandHome, worker: Incarnation, work_id: WorkId | None = None) -> None:
+        self.key = home.accepted(worker, work_id)
+        self.folder = home.directory(self.key)
+        self.folder.mkdir(parents=True)
+        lock = self.folder / "lock"
+        lock.touch()
+        shim = ProcessIdentity(2**22 - 1, 5, boot_id(), pid_namespace())
+        pin = Pin(1, self.folder.name, shim, self.folder.stat().st_ino, lock.stat().st_ino)
+        home.store.write(lambda tx: tx.pin(self.key, pin))
+        self._lock = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+
+    def hold(self) -> None:
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def let_go(self) -> None:
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def write(self, name: str, record: dict[str, object]) -> None:
+        (self.folder / name).write_text(json.dumps(record))
+
+    def close(self) -> None:
+        os.close(self._lock)
 
 
 def ending(status: int | None, *, proof: str | None = "S1") -> Ending:
