@@ -105,7 +105,9 @@ def test_a_worker_that_did_not_accept_in_time_comes_last_but_is_better_than_nobo
 def test_a_pinned_attempt_goes_only_to_a_worker_that_sees_its_processes() -> None:
     blind = named("worker-1.1", pid_ns=5)
     assert choose_recoverer([blind], None, {}, registration="shell@1", avoid=None) == blind.id, "control: without a pin"
-    assert choose_recoverer([named("worker-1.1")], PIN, {}, registration="shell@1", avoid=None) == "worker-1.1", "control: its namespace"
+    assert choose_recoverer([named("worker-1.1")], PIN, {}, registration="shell@1", avoid=None) == "worker-1.1", (
+        "control: its namespace"
+    )
 
     assert choose_recoverer([blind], PIN, {}, registration="shell@1", avoid=None) is None
 
@@ -113,7 +115,9 @@ def test_a_pinned_attempt_goes_only_to_a_worker_that_sees_its_processes() -> Non
 def test_after_a_reboot_any_worker_may_read_what_is_left() -> None:
     old = replace(PIN, shim=replace(SHIM, boot_id="boot-0"))
 
-    assert choose_recoverer([named("worker-1.1", pid_ns=5)], old, {}, registration="shell@1", avoid=None) == "worker-1.1"
+    assert (
+        choose_recoverer([named("worker-1.1", pid_ns=5)], old, {}, registration="shell@1", avoid=None) == "worker-1.1"
+    )
 
 
 def test_nobody_recovers_when_nobody_is_there() -> None:
