@@ -13,7 +13,7 @@ from coordinator.leadership import Candidate, Leadership
 from shared import boundary
 from shared.child import ChildOptions, listen
 from shared.clock import SystemClock
-from shared.errors import IndeterminateError, StoreBusyError
+from shared.errors import StoreUnavailableError, TenureError
 from shared.home import Home, check_home, find_home
 from shared.ids import Incarnation
 from shared.logs import set_up_terminal
@@ -21,12 +21,11 @@ from shared.model.evidence import LockState
 from shared.model.instant import US_PER_MS
 from shared.process.filelock import IncarnationLock, probe
 from shared.process.watcher import Watcher
+from shared.store.regress import check_regressed
 from shared.store.sqlite.store import open_store
 from shared.wake import COORDINATOR, Bell, Ringer
 
 log = logging.getLogger(__name__)
-
-BUSY_PAUSE_US = 50 * US_PER_MS
 
 
 def main(options: ChildOptions) -> None:
@@ -40,6 +39,11 @@ def main(options: ChildOptions) -> None:
     clock = SystemClock()
     ringer = Ringer(home.run)
     store = open_store(home.path, clock, ring=ringer, check=True)
+    older = check_regressed(store, home.attempts)
+    if older:
+        raise StoreUnavailableError(
+            "store_regressed", f"the store is older than its home: {older[0]}", hint="see `tenure doctor`"
+        )
     name = store.write(lambda tx: tx.next_incarnation(COORDINATOR))
     lock = IncarnationLock.take(home.run / f"{name}.lock")
     bell = Bell(home.run, name)
@@ -62,9 +66,11 @@ def main(options: ChildOptions) -> None:
         while not options.stop.asked:
             try:
                 due = coordinator.step()
-            except (StoreBusyError, IndeterminateError) as error:  # looked at anew by the next step
-                log.warning("store.busy", extra={"why": str(error)})
-                due = clock.now().mono_us + BUSY_PAUSE_US
+            except TenureError as error:
+                if error.pause_ms is None:
+                    raise
+                log.warning("step.put_off", extra={"code": error.code, "why": str(error)})
+                due = clock.now().mono_us + error.pause_ms * US_PER_MS
             clock.wait(due, bell)
         coordinator.leave()
         log.info("coordinator.left", extra={"coordinator": name})

@@ -72,12 +72,13 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Ready Works as read, with what each would pin (None: its binding is gone)."""
+    """Ready Works as read, with what each would pin (None: its binding is gone), and where the look ended (None: at the end)."""
 
     works: tuple[Work, ...]
     ready: tuple[ReadyWork, ...]
     snapshots: Mapping[WorkId, Snapshot | None]
     usage: Usage
+    end: Place | None
 
 
 class Starts:
@@ -126,8 +127,6 @@ class Starts:
             found = self._store.read(
                 partial(self._candidates, pool=pool, after=after, window=window, skip=sorted(full_scopes))
             )
-            if not found.ready:
-                return
             choice = choose_starts(found.ready, found.usage, self._limits, slots)
             written = self._write(choice.starts, choice.waits, found)
             done.claimed += written.claimed
@@ -136,10 +135,9 @@ class Starts:
             full_scopes |= {wait.limit for wait in written.waits if wait.reason is Reason.CAPACITY_SCOPE and wait.limit}
             if any(wait.limit == pool or wait.reason in HOLDS_ALL for wait in written.waits):
                 return
-            if len(found.works) < window:
+            if found.end is None:
                 return
-            last = found.works[-1]
-            after = (last.priority, last.ready_seq)
+            after = found.end
             if resume is not None:  # the front was looked at, as in each pass; on where the pass before was cut short
                 after, resume = max(after, resume, key=_order), None
             taken = [start.worker for start in choice.starts]
@@ -159,13 +157,14 @@ class Starts:
     def _candidates(
         self, tx: ReadTx, *, pool: str, after: Place | None, window: int, skip: Sequence[str]
     ) -> Candidates:
-        works = tx.ready(pool, after=after, limit=window, skip_scopes=skip)
-        snapshots = {work.id: self._resolve(tx, work) for work in works}
+        page = tx.ready_page(pool, after=after, limit=window, skip_scopes=skip)
+        snapshots = {work.id: self._resolve(tx, work) for work in page.works}
         return Candidates(
-            tuple(works),
-            tuple(_ready(tx, work, snapshots[work.id]) for work in works),
+            page.works,
+            tuple(_ready(tx, work, snapshots[work.id]) for work in page.works),
             snapshots,
-            tx.usage() if works else Usage({}),
+            tx.usage() if page.works else Usage({}),
+            page.end,
         )
 
     def _resolve(self, tx: ReadTx, work: Work) -> Snapshot | None:

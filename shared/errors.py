@@ -16,10 +16,12 @@ class TenureError(Exception):
         exit_code: What a command exits with when this error ends it (1 refused, 2 bad input, 3 store or home unusable).
         code: Stable word for programs (`--json`).
         hint: What to do next, one line, or None when the message says it all.
+        pause_ms: How long a coordinator or worker waits before its next step when this ended one; None: it must exit.
     """
 
     exit_code: int = 1
     code: str = "failed"
+    pause_ms: int | None = None
 
     def __init__(self, message: str, *, hint: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -94,6 +96,7 @@ class StoreBusyError(TenureError):
     """Nothing was written: the store's queue was held for too long; repeat the whole transaction in the next step."""
 
     code = "store_busy"
+    pause_ms = 50
 
 
 class StoreUnavailableError(TenureError):
@@ -109,12 +112,15 @@ class StoreUnavailableError(TenureError):
     def __init__(self, code: str, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint, code=code)
         self.args = (code, message)
+        if code == "disk_full":
+            self.pause_ms = 1_000  # nothing was written, and it goes on by itself once there is space
 
 
 class IndeterminateError(TenureError):
     """COMMIT was sent and its answer is unknown: re-read by key (attempt and epoch, claim id) before doing anything."""
 
     code = "indeterminate"
+    pause_ms = 50
 
 
 class FenceViolationError(TenureError):

@@ -64,6 +64,21 @@ def up_pid(run_dir: Path) -> int | None:
         return None
 
 
+def running_up(run_dir: Path) -> int | None:
+    """Pid of the `tenure up` that holds this home now, proven by its lock; None when none does."""
+    try:
+        fd = os.open(run_dir / _UP_LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        boundary.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, Boundary.LOCK_PROBE)
+    except BlockingIOError:
+        return up_pid(run_dir)
+    finally:
+        os.close(fd)
+    return None
+
+
 def hold_child(run_dir: Path, name: str, clock: Clock) -> int:
     """Be visible as a running child, until this process ends; returns the descriptor that must stay open.
 

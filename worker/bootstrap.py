@@ -7,27 +7,29 @@ import logging
 import os
 import queue
 import sys
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 from shared import boundary
 from shared.child import ChildOptions, listen
 from shared.clock import Clock, SystemClock
-from shared.errors import IndeterminateError, StoreBusyError, UsageError
+from shared.errors import TenureError, UsageError
 from shared.home import Home, check_home, find_home
 from shared.ids import AttemptId, Incarnation, is_worker_name
 from shared.logs import set_up_terminal
 from shared.model.attempt import Snapshot
-from shared.model.evidence import Evidence, Pin, ProcessIdentity
+from shared.model.evidence import Evidence, LockState, Pin, ProcessIdentity
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import DEFAULT, Config
 from shared.model.stop import StopResult
+from shared.presence import running_up
 from shared.process.evidence import any_child_record, read_evidence
-from shared.process.filelock import IncarnationLock
+from shared.process.filelock import IncarnationLock, probe
 from shared.process.identity import identify, machine_id
 from shared.process.launcher import ZygoteLauncher
 from shared.process.limits import raise_file_limit
+from shared.process.sandbox import find_bwrap
 from shared.process.stopper import stop
 from shared.process.watcher import Watcher
 from shared.secrets import read_secrets
@@ -45,41 +47,48 @@ from worker.worker import POLL_US, Worker
 
 log = logging.getLogger(__name__)
 
-BUSY_PAUSE_US = 50 * US_PER_MS
 LAUNCH_THREADS = 8
+DRAIN_S = 10.0
+DRAIN_S_MAX = 86_400.0
 STOP_THREADS = 4
 
 
 class LocalHost:
     """This host's launches, below one home; see `worker.ports.HostView`."""
 
-    def __init__(self, attempts: Path) -> None:
-        self._attempts = attempts
+    def __init__(self, home: Home) -> None:
+        self._home = home
 
     def read_evidence(self, pin: Pin) -> Evidence:
         """Everything readable about a pinned launch."""
-        return read_evidence(self._attempts, pin)
+        return read_evidence(self._home.attempts, pin)
 
     def child_record_seen(self, attempt_id: AttemptId) -> bool | None:
         """Whether any launch of the attempt got as far as registering a child."""
-        return any_child_record(self._attempts, attempt_id)
+        return any_child_record(self._home.attempts, attempt_id)
 
     def stop(self, target: StopTarget, quiet: Quiet) -> StopResult:
         """Stop what is left of the attempt and look for the proof."""
-
-        def accounted() -> tuple[ProcessIdentity, ...]:
-            return (*target.workers, *_identified(target.coordinator_pid))
-
         return stop(
-            self._attempts,
+            self._home.attempts,
             target.attempt_id,
             target.pin,
             target.isolated,
             target.grace_s,
             ordered=True,
-            accounted=accounted,
+            accounted=partial(self._ours, target),
             quiet=quiet.scanning,
         )
+
+    def _ours(self, target: StopTarget) -> Iterator[ProcessIdentity]:
+        """Processes of tenure itself. A bare pid counts only while its holder's own lock proves that it lives."""
+        yield from target.workers
+        leader = target.leader
+        if leader is not None:
+            lock = probe(self._home.run / f"{leader.owner}.lock", leader.lock_device, leader.lock_inode)
+            if lock is LockState.HELD:
+                yield from _identified(leader.pid)
+        yield from _identified(running_up(self._home.run))
 
 
 def _identified(pid: int | None) -> tuple[ProcessIdentity, ...]:
@@ -121,16 +130,17 @@ def main(options: ChildOptions) -> None:
     launches = TaskPool(LAUNCH_THREADS, "launch", completed)
     stops = TaskPool(STOP_THREADS, "stop", completed)
     config = _config(store)
+    environment = job_environment(os.environ, prefix=Path(sys.prefix), home=home.path)
     ports = Ports(
         me=me,
         store=store,
         clock=clock,
         launcher=launcher,
-        host=LocalHost(home.attempts),
+        host=LocalHost(home),
         watcher=watcher,
         launches=launches,
         stops=stops,
-        executors=registry([ShellExecutor(job_environment(os.environ, prefix=Path(sys.prefix), home=home.path))]),
+        executors=registry([ShellExecutor(environment, find_bwrap(environment["PATH"]))]),
         environment_layer=partial(_environment_layer, environ=dict(os.environ)),
         batch=Batch(store),
     )
@@ -176,9 +186,11 @@ def _run(worker: Worker, clock: Clock, bell: Bell, options: ChildOptions) -> Non
             if asked_us is not None:
                 worker.drain()
             due_us = min(due_us, worker.step())
-        except (StoreBusyError, IndeterminateError) as error:  # looked at anew by the next step
-            log.warning("store.busy", extra={"why": str(error)})
-            due_us = min(due_us, now_us + BUSY_PAUSE_US)
+        except TenureError as error:
+            if error.pause_ms is None:
+                raise
+            log.warning("step.put_off", extra={"code": error.code, "why": str(error)})
+            due_us = min(due_us, now_us + error.pause_ms * US_PER_MS)
         if asked_us is None or worker.held:
             clock.wait(due_us, bell)
     worker.leave()
@@ -197,14 +209,19 @@ def command(argv: list[str], *, home: str | None) -> int:
     """`tenure worker`: one worker alone, logging to standard error; for a service manager."""
     parser = argparse.ArgumentParser(prog="tenure worker", description="Run one worker, in the foreground.")
     parser.add_argument("--name", default="worker-1", help="its name; each worker of a home needs its own")
+    parser.add_argument(
+        "--drain", type=float, default=DRAIN_S, metavar="SECONDS", help="time for running jobs at the end"
+    )
     parser.add_argument("--log-json", action="store_true", help="log JSON lines")
     arguments = parser.parse_args(argv)
+    if not 0 <= arguments.drain <= DRAIN_S_MAX:
+        raise UsageError(f"--drain must be 0 to {DRAIN_S_MAX:g} seconds, not {arguments.drain:g}")
     if not is_worker_name(arguments.name):
         raise UsageError(f'"{arguments.name}" is no name for a worker', hint="lower-case letters, digits and dashes")
     path = find_home(home, os.environ, Path.cwd())
     check_home(path)
     set_up_terminal(logging.INFO, json=arguments.log_json)
-    options = ChildOptions(home=str(path), name=arguments.name)
+    options = ChildOptions(home=str(path), name=arguments.name, drain_s=arguments.drain)
     listen(options)
     main(options)
     return 0

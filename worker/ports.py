@@ -10,6 +10,7 @@ from shared.clock import Clock
 from shared.ids import AttemptId, Incarnation
 from shared.model.attempt import Exclusion, LeaseKey, Snapshot
 from shared.model.evidence import Evidence, Pin, ProcessIdentity
+from shared.model.host import Leader
 from shared.model.stop import StopResult
 from shared.process.launcher import Launcher
 from shared.store.contract import ReadTx, Store
@@ -38,7 +39,7 @@ class StopTarget:
     """What a stop order is about, as the store has it.
 
     Attributes:
-        workers: Registered workers, and `coordinator_pid` whoever leads: none of them is a job's, whatever it looks like.
+        workers: Registered workers, and `leader` whoever leads: none of them is a job's, whatever it looks like.
     """
 
     attempt_id: AttemptId
@@ -46,7 +47,7 @@ class StopTarget:
     isolated: bool
     grace_s: float
     workers: tuple[ProcessIdentity, ...]
-    coordinator_pid: int | None
+    leader: Leader | None
 
 
 class HostView(Protocol):

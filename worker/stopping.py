@@ -96,7 +96,7 @@ class Stops:
 
 
 def _target(tx: ReadTx, attempt_id: AttemptId) -> StopTarget:
-    attempt, snapshot, leader = tx.attempt(attempt_id), tx.snapshot(attempt_id), tx.leader()
+    attempt, snapshot = tx.attempt(attempt_id), tx.snapshot(attempt_id)
     if attempt is None or snapshot is None:
         raise LookupError(f"a stop order names {attempt_id}, which is not in the store")
     return StopTarget(
@@ -105,5 +105,5 @@ def _target(tx: ReadTx, attempt_id: AttemptId) -> StopTarget:
         isolated=snapshot.isolated,
         grace_s=snapshot.grace_us / US_PER_S,
         workers=tuple(worker.identity for worker in tx.workers()),
-        coordinator_pid=None if leader is None else leader.pid,
+        leader=tx.leader(),
     )

@@ -68,7 +68,7 @@ class Bench:
         self, site: Site, name: str, *, slots: int = 64, executors: Mapping[str, Executor] | None = None
     ) -> None:
         world = site.world
-        self.executors = dict(executors or {"shell@1": ShellExecutor({"PATH": "/bin"})})
+        self.executors = dict(executors or {"shell@1": ShellExecutor({"PATH": "/bin"}, None)})
         self.layer: Callable[[Snapshot], Mapping[str, str]] = lambda _snapshot: {}
         self.asked: list[Snapshot] = []
         self.me = self._register(site, name, slots)

@@ -22,7 +22,7 @@ class Shell(ShellExecutor):
     """A version of the shell that notes what it was asked to prepare."""
 
     def __init__(self) -> None:
-        super().__init__({})
+        super().__init__({}, None)
         self.prepared: list[AttemptId] = []
 
     def prepare(self, assignment: Assignment, layer: Mapping[str, str]) -> LaunchSpec:

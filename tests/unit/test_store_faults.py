@@ -188,7 +188,7 @@ def test_on_a_full_disk_an_end_gives_the_ballast_up_and_is_written(world: World)
 
 
 @pytest.mark.req("M05")
-@pytest.mark.parametrize("what", ["cancel", "require_recovery", "confirm"])
+@pytest.mark.parametrize("what", ["cancel", "require_recovery", "confirm", "renew", "register"])
 def test_holds_and_stops_may_use_the_ballast_too(world: World, what: str) -> None:
     key = world.running(world.worker())
     work_id = world.attempt(key.attempt_id).work_id
@@ -199,6 +199,8 @@ def test_holds_and_stops_may_use_the_ballast_too(world: World, what: str) -> Non
         "cancel": lambda tx: tx.cancel_work(work_id, by="t", reason="t"),
         "require_recovery": lambda tx: tx.require_recovery(key, why="?", proof=None),
         "confirm": lambda tx: tx.confirm_stopped(key.attempt_id, expected_epoch=1, proof="S1", by="t"),
+        "renew": lambda tx: tx.renew(key.owner, lease_us=LEASE_US),
+        "register": lambda tx: tx.next_incarnation("worker-9"),
     }
 
     store.write(transitions[what])
@@ -208,7 +210,7 @@ def test_holds_and_stops_may_use_the_ballast_too(world: World, what: str) -> Non
 
 
 @pytest.mark.req("M05")
-def test_on_a_full_disk_nothing_else_gives_the_ballast_up(world: World) -> None:
+def test_on_a_full_disk_nothing_that_begins_gives_the_ballast_up(world: World) -> None:
     owner = world.worker()
     key = world.claimed(owner)
     plan = Plan("commit", FULL, times=99)
@@ -216,7 +218,6 @@ def test_on_a_full_disk_nothing_else_gives_the_ballast_up(world: World) -> None:
     for transition in (
         submit,
         lambda tx: tx.accept(key, invoke_isolated=True),
-        lambda tx: tx.renew(owner, lease_us=LEASE_US),
     ):
         with pytest.raises(StoreUnavailableError) as caught:
             store.write(transition)

@@ -31,7 +31,7 @@ class Sandboxing(ShellExecutor):
     """A shell that binds any sandbox there is, or says that it cannot."""
 
     def __init__(self) -> None:
-        super().__init__({})
+        super().__init__({}, None)
         self.binds = True
 
     def sandbox_digest(self, snapshot: Snapshot) -> str | None:

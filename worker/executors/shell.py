@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from shared.errors import UnsupportedError
 from shared.model.attempt import Snapshot
 from shared.model.instant import US_PER_S
+from shared.model.settings import SandboxConfig
 from shared.process.launcher import LaunchSpec
+from shared.process.sandbox import SandboxPlan
 from shared.store.contract import Assignment
 
 
@@ -17,13 +19,19 @@ class ShellExecutor:
     name = "shell"
     isolated = True
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        """Take the base environment of every job (see `worker.environment`); copied."""
-        self._environment = dict(environment)
+    def __init__(self, environment: Mapping[str, str], bubblewrap: str | None) -> None:
+        """Take what every launch starts from.
 
-    def sandbox_digest(self, snapshot: Snapshot) -> str | None:  # noqa: ARG002 - no sandbox is bound yet
+        Args:
+            environment: Base environment of every job (see `worker.environment`); copied.
+            bubblewrap: Path of `bwrap`; None where it is not installed.
+        """
+        self._environment = dict(environment)
+        self._bubblewrap = bubblewrap
+
+    def sandbox_digest(self, snapshot: Snapshot) -> str | None:
         """See `Executor.sandbox_digest`."""
-        return None
+        return None if snapshot.sandbox is None else _plan(snapshot.sandbox).digest
 
     def prepare(self, assignment: Assignment, layer: Mapping[str, str]) -> LaunchSpec:
         """See `Executor.prepare`. The Work's input becomes standard input; without one it is `/dev/null`."""
@@ -41,6 +49,17 @@ class ShellExecutor:
         )
 
     def _argv(self, snapshot: Snapshot) -> tuple[str, ...]:
-        if snapshot.sandbox is not None:
-            raise UnsupportedError("this version binds no sandbox")
-        return snapshot.command
+        if snapshot.sandbox is None:
+            return snapshot.command
+        if self._bubblewrap is None:
+            raise UnsupportedError("its binding asks for a sandbox, and bubblewrap is not installed here")
+        return (*_plan(snapshot.sandbox).words(self._bubblewrap, snapshot.cwd), *snapshot.command)
+
+
+def _plan(config: SandboxConfig) -> SandboxPlan:
+    return SandboxPlan(
+        read_only=config.read_only,
+        writable=config.writable,
+        network=config.network,
+        private_tmp=config.private_tmp,
+    )

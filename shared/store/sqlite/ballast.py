@@ -9,7 +9,14 @@ import os
 from pathlib import Path
 
 BALLAST_BYTES = 1024 * 1024
+OPENING_BYTES = 64 * 1024
 _SPARE_FACTOR = 4  # restore only when that many times the ballast is free, else the next write gives it up again
+
+
+def is_full(folder: Path) -> bool:
+    """Whether its disk has too little left for a store to be opened (its shared index takes 32 KiB)."""
+    free = os.statvfs(folder)
+    return free.f_bavail * free.f_frsize < OPENING_BYTES
 
 
 class Ballast:

@@ -32,7 +32,7 @@ class Cancels(Ends):
             raise NotFoundError(f"no work {work_id} in this home")
         if is_final_work(work.state):
             raise RefusedError(f"{work_id} has already ended: {work.state}")
-        self._note(Boundary.CANCEL_COMMIT, COORDINATOR, ends=True)
+        self._note(Boundary.CANCEL_COMMIT, COORDINATOR)
         row = self._db.one(UNEXCLUDED_ATTEMPT, (work_id,))
         left = None if row is None else attempt_of_row(row)
         live = left if left is not None and left.ended_at_us is None else None
@@ -47,7 +47,7 @@ class Cancels(Ends):
         attempt = self._attempt_or_refuse(attempt_id)
         if attempt.ended_at_us is not None:
             raise RefusedError(f"{attempt_id} has already ended: {attempt.state}")
-        self._note(Boundary.CANCEL_COMMIT, COORDINATOR, ends=True)
+        self._note(Boundary.CANCEL_COMMIT, COORDINATOR)
         before = self._work_or_refuse(attempt.work_id).state
         number = self._record_cancel(attempt.work_id, attempt, "attempt", by, reason)
         self._end(attempt, cancelled(attempt, by, reason), change, by)
@@ -69,7 +69,7 @@ class Cancels(Ends):
             raise RefusedError(f"{attempt_id} does not wait for a person: it is {attempt.state}")
         if attempt.epoch != expected_epoch:
             raise RefusedError(f"{attempt_id} is at epoch {attempt.epoch}, not {expected_epoch}")
-        self._note(Boundary.FINISH_COMMIT, COORDINATOR, ends=True)
+        self._note(Boundary.FINISH_COMMIT, COORDINATOR)
         settled = replace(ending, proof=attempt.exclusion_proof)
         self._end(attempt, settled, change, by, reason=reason)
 

@@ -138,14 +138,14 @@ class Holding(Ends):
 
     def finish(self, key: LeaseKey, ending: Ending, change: WorkChange) -> None:
         """See `Tx.finish`. The inputs of an attempt that did not take effect wait again for the next one."""
-        self._note(Boundary.FINISH_COMMIT, COORDINATOR, ends=True)
+        self._note(Boundary.FINISH_COMMIT, COORDINATOR)
         attempt = self._held(key)
         self._fenced(FINISH, key, self._ended_params(attempt, ending))
         self._after_end(attempt, ending, change, key.owner, {})
 
     def require_recovery(self, key: LeaseKey, *, why: str, proof: str | None) -> None:
         """See `Tx.require_recovery`. A proof of stop is recorded, for the person who settles it."""
-        self._note(Boundary.FINISH_COMMIT, COORDINATOR, ends=True)
+        self._note(Boundary.FINISH_COMMIT, COORDINATOR)
         attempt = self._held(key)
         state = self._step_attempt(attempt, AttemptEvent.UNCERTAIN)
         self._fenced(REQUIRE_RECOVERY, key, self._budget(attempt) | {"state": state, "error": why, "proof": proof})

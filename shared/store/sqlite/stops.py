@@ -65,7 +65,7 @@ class Stops(Writing):
         released = attempt.exclusion is Exclusion.RELEASED
         if released and proof == PERSON:
             raise RefusedError(f"the stop of {attempt_id} is proven already: {attempt.exclusion_proof}")
-        self._note(Boundary.STOP_COMMIT, COORDINATOR, ends=True)
+        self._note(Boundary.STOP_COMMIT, COORDINATOR)
         if released:
             return
         params = {"attempt": attempt_id, "epoch": expected_epoch, "proof": proof, "by": by, "wall": self._now.wall_us}

@@ -17,7 +17,7 @@ from shared.home import Home
 from shared.model.instant import US_PER_S
 from shared.store.contract import ReadTx, Tx
 from shared.store.sqlite import checks, wal
-from shared.store.sqlite.ballast import Ballast
+from shared.store.sqlite.ballast import Ballast, is_full
 from shared.store.sqlite.cancels import Cancels
 from shared.store.sqlite.commands import Commands
 from shared.store.sqlite.connection import Connection, Seam
@@ -109,7 +109,7 @@ class SqliteStore:
                     raise
                 self._relieve(db)
         except StoreUnavailableError as error:
-            ending = tx is not None and tx.notes.ends
+            ending = tx is not None and tx.notes.holds_or_ends
             if error.code == "disk_full" and ending and self.ballast.free():
                 return self.write(fn)
             raise
@@ -251,7 +251,18 @@ def open_store(
         raise StoreUnavailableError("not_a_home", f"{home} has no store", hint="`tenure init` makes one")
     place = place or place_of(home)
     checks.check_place(home, place)
-    return SqliteStore(paths, clock, place, ring=ring, wait_s=wait_s, seam=seam, check=check)
+
+    def opened() -> SqliteStore:
+        return SqliteStore(paths, clock, place, ring=ring, wait_s=wait_s, seam=seam, check=check)
+
+    try:
+        return opened()
+    except StoreUnavailableError as error:
+        if error.code not in ("io_error", "disk_full") or not is_full(home):
+            raise
+        if Ballast(home).free():
+            return opened()
+        raise StoreUnavailableError("disk_full", f"the disk of {home} is full", hint="free some space") from error
 
 
 def create(home: Path, clock: Clock, *, place: Place | None = None) -> None:

@@ -54,7 +54,7 @@ class Takeovers(Ends):
         attempt = self.attempt(attempt_id)
         if attempt is None or not _is_recoverable(attempt.state) or budget_left_us(attempt, self._now) > 0:
             return False
-        self._note(Boundary.RECOVERY_COMMIT, COORDINATOR, ends=True)
+        self._note(Boundary.RECOVERY_COMMIT, COORDINATOR)
         if self._take_over(attempt, epoch_seen, self._leading, lease_us=0) is None:
             return False
         taken = self.attempt(attempt_id)

@@ -37,6 +37,20 @@ TIME_NAMESPACE = "SELECT value FROM meta WHERE key = 'time_namespace'"
 SET_TIME_NAMESPACE = "UPDATE meta SET value = ? WHERE key = 'time_namespace'"
 
 
+BEGINNINGS = frozenset(
+    {
+        Boundary.SUBMIT_COMMIT,
+        Boundary.CONFIG_COMMIT,
+        Boundary.CLAIM_COMMIT,
+        Boundary.ACCEPT_COMMIT,
+        Boundary.PIN_COMMIT,
+        Boundary.RELAUNCH_COMMIT,
+        Boundary.PASS_COMMIT,
+    }
+)
+"""What waits for space on a full disk."""
+
+
 @dataclass(slots=True)
 class Notes:
     """What a transaction leaves for its commit and for the time after it.
@@ -44,16 +58,19 @@ class Notes:
     Attributes:
         boundaries: Crossed by the commit, in order, each once.
         bells: Whom to wake once it is committed.
-        ends: It contains an end or a hold, for which the ballast may be given up.
         restore_ballast: Look afterwards whether the ballast can be made again.
         last_seq: Of the last event appended; 0 without one.
     """
 
     boundaries: list[Boundary] = field(default_factory=list)
     bells: list[str] = field(default_factory=list)
-    ends: bool = False
     restore_ballast: bool = False
     last_seq: int = 0
+
+    @property
+    def holds_or_ends(self) -> bool:
+        """Whether the ballast may be given up for it: some of it keeps or ends what runs already."""
+        return not BEGINNINGS.issuperset(self.boundaries)
 
 
 class Writing(Reads):
@@ -67,11 +84,10 @@ class Writing(Reads):
         self._leading: Incarnation | None = None
         self._clock["wall"] = now.wall_us
 
-    def _note(self, boundary: Boundary, *bells: str, ends: bool = False) -> None:
+    def _note(self, boundary: Boundary, *bells: str) -> None:
         if boundary not in self.notes.boundaries:
             self.notes.boundaries.append(boundary)
         self.notes.bells.extend(bell for bell in bells if bell not in self.notes.bells)
-        self.notes.ends = self.notes.ends or ends
 
     def _require_leading(self) -> None:
         if self._leading is None:
