@@ -54,9 +54,7 @@ class Room:
 
 def play(reaper: Reaper, room: Room, scene: str, *arguments: str) -> list[Facts]:
     """Play a scene in a room; what it told, line by line. Skips, with the reason, where there can be no such room."""
-    reason = why_not(room)
-    if reason is not None:
-        pytest.skip(reason)
+    skip_unless_possible(room)
     with _folder() as folder, _delegated(room) as group:
         command = ["/bin/sh", "-c", _ENTER, "sh", str(folder), *_python(folder), scene, str(folder), str(room.uid)]
         command += [group or "", "leaves" if room.with_leaves else "none", *arguments]
@@ -77,6 +75,13 @@ def play(reaper: Reaper, room: Room, scene: str, *arguments: str) -> list[Facts]
     return lines[1:]
 
 
+def skip_unless_possible(room: Room) -> None:
+    """Skip the test, with the reason, where there can be no such room."""
+    reason = why_not(room)
+    if reason is not None:
+        pytest.skip(reason)
+
+
 def why_not(room: Room) -> str | None:
     """Why there can be no such room here; None when there can."""
     if not _has_namespaces():
@@ -86,6 +91,11 @@ def why_not(room: Room) -> str | None:
     if room.with_leaves and not _has_groups():
         return "no cgroup v2 that can be written here"
     return None
+
+
+def has_other_users() -> bool:
+    """Whether a job can become another user there: one's own user namespace knows none."""
+    return os.geteuid() == 0
 
 
 @functools.cache

@@ -46,10 +46,17 @@ def told() -> Told:
 
 
 def escape(told: Told, reaper: Reaper, room: Room, kind: str, *, shim_alive: bool) -> Facts:
+    arena.skip_unless_possible(room)
+    if kind in OTHER_USERS and not arena.has_other_users():
+        pytest.skip("needs root for a job to become another user")
     if room not in told:
+        told[room] = {}  # also when it goes wrong: once is enough
         kinds = [each for each in KINDS if (room, each, True) in CELLS]
+        kinds = [each for each in kinds if each not in OTHER_USERS or arena.has_other_users()]
         lines = arena.play(reaper, room, "scenes.escapes", *kinds)
         told[room] = {(line["kind"], line["shim_alive"]): line for line in lines}
+    if (kind, shim_alive) not in told[room]:
+        pytest.fail("the scene broke off before; see the first failure of this room")
     return told[room][kind, shim_alive]
 
 

@@ -56,7 +56,7 @@ class TestStopped:
         assert (result.exit.status, result.exit.stop) == (-15, "request")
 
     def test_a_job_that_ignores_term_is_killed_after_its_grace(self, host: Host) -> None:
-        pin = host.start(["sh", "-c", f"echo ready; {IGNORES_TERM}"], grace_s=0.1)
+        pin = host.start(["sh", "-c", f"trap '' TERM; echo ready; {IGNORES_TERM}"], grace_s=0.1)
         wait_until(lambda: host.out(pin) == "ready\n", "the trap is set")
 
         result = stop_pinned(host, pin, grace_s=0.1)
@@ -116,7 +116,7 @@ class TestStopped:
 
     def test_a_shim_that_does_not_deliver_is_helped_from_outside(self, host: Host) -> None:
         """It was launched with a grace of a minute; the stop has less time than that."""
-        pin = host.start(["sh", "-c", f"echo ready; {IGNORES_TERM}"], grace_s=60)
+        pin = host.start(["sh", "-c", f"trap '' TERM; echo ready; {IGNORES_TERM}"], grace_s=60)
         wait_until(lambda: host.out(pin) == "ready\n", "the trap is set")
 
         result = stop_pinned(host, pin, grace_s=0.0)
