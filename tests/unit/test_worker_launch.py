@@ -19,7 +19,7 @@ from tests.support.stores import LEASE_US
 FULL = LaunchError("spawn", "no more processes")
 
 
-@pytest.mark.req("E03", "E04", "E16")
+@pytest.mark.req("E03", "E04", "E16", "R01")
 def test_a_claim_is_accepted_then_launched_then_pinned_then_let_go(site: Site) -> None:
     bench = site.bench()
     key = site.claim(bench)
@@ -150,7 +150,7 @@ def test_the_launch_that_was_refused_is_done_again_under_the_new_epoch(site: Sit
     assert site.host.runs(key.attempt_id) == 1
 
 
-@pytest.mark.req("M05")
+@pytest.mark.req("R01", "M05")
 def test_a_pin_whose_commit_reached_the_store_unanswered_opens_the_gate_once_it_was_looked_up(site: Site) -> None:
     bench = site.bench()
     key = site.claim(bench)
@@ -170,7 +170,7 @@ def test_a_pin_whose_commit_reached_the_store_unanswered_opens_the_gate_once_it_
     assert (shim.gate, site.host.runs(key.attempt_id)) == ("open", 1)
 
 
-@pytest.mark.req("M05")
+@pytest.mark.req("R01", "M05")
 def test_a_pin_whose_commit_did_not_reach_the_store_never_opens_the_gate(site: Site) -> None:
     bench = site.bench()
     key = site.claim(bench)
