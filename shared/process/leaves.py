@@ -47,13 +47,19 @@ class Leaves:
     def sweep(self) -> None:
         """Remove what is empty, of whichever home: a shim that was killed could not, and a home may be gone for good."""
         try:
-            names = [name for name in os.listdir(self.parent) if name.startswith(PREFIX)]
+            names = os.listdir(self.parent)
         except OSError:
             return
         for name in names:
-            leaf = f"{self.parent}/{name}"
-            if "populated 0" in _events(leaf):
-                cgroup.remove(leaf)
+            if name.startswith(PREFIX) or _is_left_probe(name):
+                leaf = f"{self.parent}/{name}"
+                if "populated 0" in _events(leaf):
+                    cgroup.remove(leaf)
+
+
+def _is_left_probe(name: str) -> bool:
+    """A probe of a worker that was killed over it."""
+    return name.startswith(PROBE) and not os.path.exists(f"/proc/{name.removeprefix(PROBE)}")
 
 
 def _can_move(leaf: str) -> bool:

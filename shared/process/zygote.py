@@ -70,22 +70,27 @@ def _find_reapers() -> list[list[int]] | None:
     one found that becomes a subreaper afterwards would be missed, and none of ours ever does. None: unknown.
     """
     answer, told = os.pipe()
-    middle = boundary.fork(Boundary.REAPER_PROBE)
-    if middle == 0:
+    try:
+        if boundary.fork(Boundary.REAPER_PROBE) == 0:
+            _leave_orphan(told)
+        os.close(told)
+        return procfs.lineage(int(os.read(answer, 32)))
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(answer)
+
+
+def _leave_orphan(told: int) -> NoReturn:
+    """Die with a child, which tells who is its parent then."""
+    try:
         middle = os.getpid()
         if boundary.fork(Boundary.REAPER_PROBE) == 0:
             while os.getppid() == middle:
                 time.sleep(PROBE_PAUSE_S)
             os.write(told, str(os.getppid()).encode())
-        os._exit(0)
-    os.close(told)
-    try:
-        heir = int(os.read(answer, 32))
-        return procfs.lineage(heir)
-    except (OSError, ValueError):
-        return None
     finally:
-        os.close(answer)
+        os._exit(0)
 
 
 def _serve(control: socket.socket, reapers: list[list[int]] | None) -> NoReturn:

@@ -87,11 +87,16 @@ def test_a_worker_that_starts_removes_what_is_empty_and_nothing_else(grouped: Ho
     living = leaf_of(grouped, pin)
     left = Path(living.path).with_name(f"{leaves.PREFIX}left-over")
     left.mkdir()
+    probes = [left.with_name(f"{leaves.PROBE}{pid}") for pid in (2**31, 1)]
+    for probe in probes:
+        probe.mkdir(exist_ok=True)
     (tmp_path / "again").mkdir()
 
     ZygoteLauncher(tmp_path / "again", tmp_path).close()
 
     assert (left.exists(), Path(living.path).exists()) == (False, True)
+    assert [probe.exists() for probe in probes] == [False, True], "of a worker that is gone, and of one at work"
+    probes[1].rmdir()
 
 
 def test_without_a_group_the_job_runs_all_the_same(host: Host) -> None:
