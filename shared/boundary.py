@@ -192,10 +192,10 @@ def inherit(order: dict[str, str | int]) -> None:
 # --- effects ---------------------------------------------------------------------------------------------------------
 
 
-def fork(at: Boundary) -> int:
-    """`os.fork`; the far side is reached in the parent only."""
+def fork(at: Boundary, how: Callable[[], int] = os.fork) -> int:
+    """`os.fork`, or another way to do the same; the far side is reached in the parent only."""
     reached(at, Side.BEFORE)
-    pid = os.fork()
+    pid = how()
     if pid != 0:
         reached(at, Side.AFTER)
     return pid

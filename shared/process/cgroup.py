@@ -1,8 +1,9 @@
 """One cgroup v2 leaf per attempt, where it can be had: what kills a whole tree at once, and says whether anything is left in it.
 
 Only core files are used and no controller is enabled, so a leaf costs three system calls and needs no more than a writable
-directory. The child moves itself in before it becomes the job; the shim stays outside. A process may leave its leaf (whoever
-could move it in can move it out, and `systemd-run --scope` or a container engine do), so an empty leaf alone is no proof.
+directory. The child is born in it, or moves itself in before it becomes the job; the shim stays outside. A process may leave
+its leaf (whoever could move it in can move it out, and `systemd-run --scope` or a container engine do), so an empty leaf alone
+is no proof.
 
 Standard library only: the shim loads this file. Rule: research "process truth" §4.
 """
@@ -40,6 +41,52 @@ def own_directory() -> str | None:
         if path == root or path.startswith(inside + "/"):
             return mount_point + path[len(inside) :].rstrip("/")
     return None
+
+
+class Entry:
+    """How the child of one launch comes into its leaf: born there, else by moving itself; if neither can be, it is outside.
+
+    Args:
+        leaf: None where launches have none.
+        fork_into: A fork whose child begins in the cgroup that is open as its argument; None where there is no such thing.
+    """
+
+    def __init__(self, leaf: str | None, fork_into: Callable[[int], int] | None) -> None:
+        self._leaf = leaf
+        self._fork_into = fork_into
+        self._born: dict[str, str | int] | None = None
+
+    def fork(self) -> int:
+        """`os.fork`, into the leaf if that can be done. The leaf is made here, so that hardly any sweep finds it empty."""
+        if self._leaf is None or self._fork_into is None:
+            return os.fork()
+        try:
+            group = _make(self._leaf)
+        except OSError:
+            return os.fork()  # the child tries once more, and is outside
+        try:
+            self._born = {"path": self._leaf, "inode": os.fstat(group).st_ino}
+            return self._fork_into(group)
+        except OSError:
+            self._born = None  # swept away already, or refused; where nothing at all can be forked, the fork says so
+            return os.fork()
+        finally:
+            os.close(group)
+
+    def complete(self) -> dict[str, str | int] | None:
+        """In the child: be in the leaf from here on; what `child.json` says of it. None: we are outside."""
+        if self._leaf is None or self._born is not None:
+            return self._born
+        return enter(self._leaf)
+
+
+def _make(leaf: str) -> int:
+    """Make the leaf, unless it is there; returns it open, good for nothing but being pointed at."""
+    try:
+        os.mkdir(leaf, 0o755)
+    except FileExistsError:
+        pass
+    return os.open(leaf, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def enter(leaf: str) -> dict[str, str | int] | None:

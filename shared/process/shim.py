@@ -29,7 +29,10 @@ from shared.process.record import CHILD_AT, EXIT_AT, RECORD_BYTES, encode, publi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
+
+    ForkInto = Callable[[int], int]
 
 GO = b"G"
 HEADER_BYTES = 4
@@ -46,18 +49,21 @@ _IGNORED = [number for number in signal.valid_signals() if signal.getsignal(numb
 _SHIM_IGNORES = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 
 
-def live(gate: int, directory: int, reapers: list[list[int]] | None, *, is_subreaper: bool) -> NoReturn:
+def live(
+    gate: int, directory: int, reapers: list[list[int]] | None, fork_into: ForkInto | None, *, is_subreaper: bool
+) -> NoReturn:
     """Be the shim of one launch from its lock to its exit record; never returns.
 
     Args:
         gate: Our end of the gate; the other end exists in the worker only.
         directory: The attempt's directory.
         reapers: Who may inherit what we leave if we are killed, each as [pid, start ticks]; None: unknown.
+        fork_into: See `cgroup.Entry`.
         is_subreaper: Orphans below us come to us, so ECHILD means that no descendant is left.
     """
     code = FAULT
     try:
-        code = _live(gate, directory, reapers, is_subreaper=is_subreaper)
+        code = _live(gate, directory, reapers, fork_into, is_subreaper=is_subreaper)
     except BaseException as fault:  # noqa: BLE001 - whatever it is, the worker should read it, if it is still there
         try:
             os.write(gate, json.dumps({"error": describe_fault(fault)}).encode() + b"\n")
@@ -67,7 +73,9 @@ def live(gate: int, directory: int, reapers: list[list[int]] | None, *, is_subre
         os._exit(code)
 
 
-def _live(gate: int, directory: int, reapers: list[list[int]] | None, *, is_subreaper: bool) -> int:
+def _live(
+    gate: int, directory: int, reapers: list[list[int]] | None, fork_into: ForkInto | None, *, is_subreaper: bool
+) -> int:
     os.setsid()
     for number in _SHIM_IGNORES:
         signal.signal(number, signal.SIG_IGN)
@@ -87,11 +95,12 @@ def _live(gate: int, directory: int, reapers: list[list[int]] | None, *, is_subr
         return NOT_RELEASED
     boundary.reached(Boundary.GO_RECEIVE, Side.AFTER)
     errors, report = os.pipe()  # close-on-exec: end-of-file says exec'ed or dead, bytes say why not
-    child = boundary.fork(Boundary.CHILD_FORK)
+    entry = cgroup.Entry(order["leaf"], fork_into)
+    child = boundary.fork(Boundary.CHILD_FORK, entry.fork)
     if child == 0:
         os.close(errors)
         launch = {"shim": shim, "subreaper": is_subreaper, "reapers": reapers}
-        _become_job(order, directory, report, launch, is_subreaper=is_subreaper)
+        _become_job(order, directory, report, launch, entry, is_subreaper=is_subreaper)
     os.close(report)
     os.close(gate)
     _await_exec(errors)
@@ -170,7 +179,13 @@ def _await_exec(errors: int) -> None:
 
 
 def _become_job(
-    order: dict[str, Any], directory: int, report: int, launch: dict[str, Any], *, is_subreaper: bool
+    order: dict[str, Any],
+    directory: int,
+    report: int,
+    launch: dict[str, Any],
+    entry: cgroup.Entry,
+    *,
+    is_subreaper: bool,
 ) -> NoReturn:
     stage = "register"
     try:
@@ -188,8 +203,7 @@ def _become_job(
         except OSError as fault:
             raise OSError(fault.errno, f"working directory: {fault.strerror}", fault.filename) from None
         stage = "register"
-        leaf = None if order["leaf"] is None else cgroup.enter(order["leaf"])
-        record = {"child": procfs.describe(os.getpid()), "cgroup": leaf, **launch}
+        record = {"child": procfs.describe(os.getpid()), "cgroup": entry.complete(), **launch}
         publish(directory, "child.json", record, CHILD_AT)
         stage = "exec"
         boundary.reached(Boundary.CHILD_EXEC, Side.BEFORE)

@@ -20,7 +20,7 @@ import warnings  # noqa: F401 - os.execvpe imports it, in the child, at each lau
 
 from shared import boundary
 from shared.boundary import Boundary
-from shared.process import procfs, shim
+from shared.process import clone, procfs, shim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,10 +41,11 @@ def main(arguments: list[str]) -> NoReturn:
         os.set_inheritable(fd, False)  # noqa: FBT003 - the signature is the standard library's
     _prepare(files_soft)
     reapers = _find_reapers()
+    fork_into = clone.fork_into if clone.is_supported() else None
     if mode == "once":
-        _fork_shim(descriptors, reapers, control=None)
+        _fork_shim(descriptors, reapers, fork_into, control=None)
         os._exit(0)
-    _serve(socket.socket(fileno=descriptors[0]), reapers)
+    _serve(socket.socket(fileno=descriptors[0]), reapers, fork_into)
 
 
 def _prepare(files_soft: int) -> None:
@@ -93,7 +94,7 @@ def _leave_orphan(told: int) -> NoReturn:
         os._exit(0)
 
 
-def _serve(control: socket.socket, reapers: list[list[int]] | None) -> NoReturn:
+def _serve(control: socket.socket, reapers: list[list[int]] | None, fork_into: shim.ForkInto | None) -> NoReturn:
     while True:
         request, descriptors, _, _ = socket.recv_fds(control, 16, 2)
         if not request:
@@ -102,14 +103,20 @@ def _serve(control: socket.socket, reapers: list[list[int]] | None) -> NoReturn:
             os.set_inheritable(fd, False)  # noqa: FBT003 - recv_fds of Python 3.11 drops MSG_CMSG_CLOEXEC
         if len(descriptors) == 2:
             try:
-                _fork_shim(descriptors, reapers, control=control)
+                _fork_shim(descriptors, reapers, fork_into, control=control)
             except OSError:
                 pass  # the launcher reads end-of-file: nothing ran
         for fd in descriptors:
             os.close(fd)
 
 
-def _fork_shim(descriptors: list[int], reapers: list[list[int]] | None, *, control: socket.socket | None) -> None:
+def _fork_shim(
+    descriptors: list[int],
+    reapers: list[list[int]] | None,
+    fork_into: shim.ForkInto | None,
+    *,
+    control: socket.socket | None,
+) -> None:
     if boundary.fork(Boundary.SHIM_FORK) != 0:
         return
     if control is not None:
@@ -117,4 +124,4 @@ def _fork_shim(descriptors: list[int], reapers: list[list[int]] | None, *, contr
     _prctl(PR_SET_NAME, b"tenure-shim", 0, 0, 0)
     is_subreaper = _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     gate, directory = descriptors
-    shim.live(gate, directory, reapers, is_subreaper=is_subreaper)
+    shim.live(gate, directory, reapers, fork_into, is_subreaper=is_subreaper)

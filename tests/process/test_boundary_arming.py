@@ -114,7 +114,7 @@ def test_the_zygote_loads_little() -> None:
             ["shared", "shared.boundary", "shared.process"]
             + [
                 f"shared.process.{name}"
-                for name in ("cgroup", "procfs", "reaper", "record", "ring", "shim", "tree", "zygote")
+                for name in ("cgroup", "clone", "procfs", "reaper", "record", "ring", "shim", "tree", "zygote")
             ]
         )
     )
