@@ -26,9 +26,13 @@ class Stops:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._mine: dict[int, StopOrder] = {}
+        self._extend_us: dict[int, int] = {}
 
     def take(self, tx: ReadTx) -> None:
-        """Queue taking orders that nobody works on."""
+        """Queue taking orders that nobody works on, and keeping those that take long."""
+        for order_id, due_us in self._extend_us.items():
+            if tx.now.mono_us >= due_us:
+                self._ports.batch.add(self._extending(self._mine[order_id]))
         room = ORDERS_AT_ONCE - len(self._mine)
         if room <= 0:
             return
@@ -40,6 +44,7 @@ class Stops:
     def stopped(self, completion: Completion, order_id: int) -> None:
         """One try is over: confirm on proof, else report what was found and give the order back."""
         order = self._mine.pop(order_id)
+        del self._extend_us[order_id]
         if completion.error is not None:
             raise completion.error
         if isinstance(completion.result, StopResult):
@@ -63,7 +68,23 @@ class Stops:
 
         return Change(apply, done, lambda _: self._forget(order), happened)
 
+    def _extending(self, order: StopOrder) -> Change:
+        """A stop may take twice the grace of its job: keep the order from being worked on twice meanwhile."""
+
+        def apply(tx: Tx) -> None:
+            tx.take_stop_order(order.id, self._ports.me, lease_us=STOP_LEASE_US)
+
+        def done() -> None:
+            if order.id in self._mine:
+                self._keep(order)
+
+        return Change(apply, done, lambda _: None, lambda _: True)
+
+    def _keep(self, order: StopOrder) -> None:
+        self._extend_us[order.id] = self._ports.clock.now().mono_us + STOP_LEASE_US // 3
+
     def _work_on(self, order: StopOrder) -> None:
+        self._keep(order)
         host, quiet = self._ports.host, self._ports.quiet
         target = self._ports.store.read(lambda tx: _target(tx, order.attempt_id))
         self._ports.stops.submit(("stop", order.id), lambda: host.stop(target, quiet))

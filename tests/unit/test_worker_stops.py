@@ -115,6 +115,23 @@ def test_the_order_of_a_worker_that_died_is_taken_by_another_once_its_lease_is_o
     assert exclusion(site, key.attempt_id) == (Exclusion.RELEASED, "S1")
 
 
+@pytest.mark.req("R10", "R13")
+def test_an_order_that_takes_long_stays_with_who_works_on_it(site: Site) -> None:
+    slow, other = site.bench("worker-1"), site.bench("worker-2")
+    key = cancelled(site, slow)
+    slow.step()
+
+    for _ in range(9):  # three times its lease, while the stop is still under way
+        site.clock.advance(STOP_LEASE_US // 3)
+        slow.step()
+        other.settle()
+
+    assert site.host.stopped == [], "control: without that, another works on it after one lease (the test above)"
+    slow.settle()
+    assert site.host.stopped == [key.attempt_id]
+    assert exclusion(site, key.attempt_id) == (Exclusion.RELEASED, "S1")
+
+
 @pytest.mark.req("R15")
 def test_the_order_of_a_worker_whose_death_is_proven_is_taken_at_once(site: Site) -> None:
     dead, other = site.bench("worker-1"), site.bench("worker-2")
