@@ -7,7 +7,8 @@ import logging
 import os
 import queue
 import sys
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -111,27 +112,53 @@ def main(options: ChildOptions) -> None:
     boundary.arm(home.path)
     raise_file_limit()
     clock = SystemClock()
-    ringer = Ringer(home.run)
-    store = open_store(home.path, clock, ring=ringer)
-    me = Incarnation(store.write(lambda tx: tx.next_incarnation(options.name)))
-    lock = IncarnationLock.take(home.run / f"{me}.lock")
-    bell = Bell(home.run, me)
-    completions: queue.SimpleQueue[Completion] = queue.SimpleQueue()
+    with ExitStack() as closing:
+        ringer = Ringer(home.run)
+        closing.callback(ringer.close)
+        store = open_store(home.path, clock, ring=ringer)
+        me = Incarnation(store.write(lambda tx: tx.next_incarnation(options.name)))
+        lock = IncarnationLock.take(home.run / f"{me}.lock")
+        closing.callback(lock.release)
+        closing.callback(store.close)
+        bell = Bell(home.run, me)
+        closing.callback(bell.close)
+        completions: queue.SimpleQueue[Completion] = queue.SimpleQueue()
 
-    def completed(completion: Completion) -> None:
-        completions.put(completion)
-        bell.ring()
+        def completed(completion: Completion) -> None:
+            completions.put(completion)
+            bell.ring()
+
+        ports = _ports(home, me, store, clock, completed, closing)
+        worker = Worker(ports, completions)
+        _register(store, ports, lock, options.name)
+        options.stop.on_ask(bell.ring)
+        log.info("worker.started", extra={"worker": me, "pid": os.getpid()})
+        _run(worker, clock, bell, options)
+
+
+def _ports(
+    home: Home,
+    me: Incarnation,
+    store: Store,
+    clock: Clock,
+    completed: Callable[[Completion], None],
+    closing: ExitStack,
+) -> Ports:
+    """This host's parts, each closed with `closing`."""
 
     def gone(key: Hashable) -> None:
         completed(Completion(key, None, None))
 
     watcher = Watcher(gone)
+    closing.callback(watcher.close)
     launcher = ZygoteLauncher(home.attempts, home.path)
+    closing.callback(launcher.close)
     launches = TaskPool(LAUNCH_THREADS, "launch", completed)
+    closing.callback(launches.close)
     stops = TaskPool(STOP_THREADS, "stop", completed)
-    config = _config(store)
+    closing.callback(stops.close)
     environment = job_environment(os.environ, prefix=Path(sys.prefix), home=home.path)
-    ports = Ports(
+    return Ports(
         me=me,
         store=store,
         clock=clock,
@@ -144,31 +171,21 @@ def main(options: ChildOptions) -> None:
         environment_layer=partial(_environment_layer, environ=dict(os.environ)),
         batch=Batch(store),
     )
-    worker = Worker(ports, completions)
+
+
+def _register(store: Store, ports: Ports, lock: IncarnationLock, name: str) -> None:
+    """Take part from now on. The lock is held already, so that this worker's death can be proven from its first claim on."""
     registration = Registration(
-        id=me,
-        name=options.name,
+        id=ports.me,
+        name=name,
         identity=identify(os.getpid()),
         machine_id=machine_id(),
         lock_device=lock.device,
         lock_inode=lock.inode,
-        slots=config.settings.slots,
+        slots=_config(store).settings.slots,
         executors=tuple(ports.executors),
     )
     store.write(lambda tx: tx.register_worker(registration))
-    options.stop.on_ask(bell.ring)
-    log.info("worker.started", extra={"worker": me, "pid": os.getpid()})
-    try:
-        _run(worker, clock, bell, options)
-    finally:
-        launches.close()
-        stops.close()
-        launcher.close()
-        watcher.close()
-        bell.close()
-        store.close()
-        ringer.close()
-        lock.release()
 
 
 def _run(worker: Worker, clock: Clock, bell: Bell, options: ChildOptions) -> None:
