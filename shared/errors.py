@@ -62,14 +62,24 @@ class LeaseLostError(RefusedError):
     Attributes:
         attempt_id, epoch_held: What the caller believed it held.
         epoch_current: The attempt's epoch now; None when the attempt does not exist.
+        has_ended: It ended meanwhile (a cancel, say): whoever ended it has ordered its stop.
     """
 
     code = "lease_lost"
 
-    def __init__(self, attempt_id: str, epoch_held: int, epoch_current: int | None, reason: str = "") -> None:
+    def __init__(
+        self,
+        attempt_id: str,
+        epoch_held: int,
+        epoch_current: int | None,
+        reason: str = "",
+        *,
+        has_ended: bool = False,
+    ) -> None:
         self.attempt_id = attempt_id
         self.epoch_held = epoch_held
         self.epoch_current = epoch_current
+        self.has_ended = has_ended
         super().__init__(
             f"lease of {attempt_id} at epoch {epoch_held} is lost"
             f" (current epoch {epoch_current}{', ' + reason if reason else ''})"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
-from shared.errors import RefusedError
 from shared.ids import WorkId
 from shared.model.attempt import AttemptState, Ending, FailureClass
 from shared.model.evidence import Evidence
@@ -281,13 +281,7 @@ class Endings:
         done: Callable[[], None],
         happened: Callable[[ReadTx], bool],
     ) -> None:
-        def refused(error: RefusedError) -> None:
-            log.warning(
-                "lease.lost", extra={"attempt": holding.attempt_id, "epoch": holding.key.epoch, "why": str(error)}
-            )
-            self._ports.drop(holding)
-
-        self._ports.batch.add(Change(apply, done, refused, happened))
+        self._ports.batch.add(Change(apply, done, partial(self._ports.lose, holding), happened))
 
 
 def _attempts_counted(tx: ReadTx, work_id: WorkId) -> int:

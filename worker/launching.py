@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 
-from shared.errors import RefusedError, SecretUnavailableError, StoreUnavailableError, UnsupportedError
+from shared.errors import SecretUnavailableError, StoreUnavailableError, UnsupportedError
 from shared.model.attempt import AttemptState, Ending, FailureClass
 from shared.policy.proof import S0
 from shared.process.launcher import HeldLaunch, LaunchError
@@ -90,7 +91,7 @@ class Launches:
             return attempt is not None and attempt.pin == pin and lease_in_force(tx, key)
 
         self._ports.batch.add(
-            Change(apply, lambda: self._pinned(holding), lambda error: self._lost(holding, error), happened)
+            Change(apply, lambda: self._pinned(holding), partial(self._ports.lose, holding), happened)
         )
 
     def _pinned(self, holding: Holding) -> None:
@@ -114,10 +115,6 @@ class Launches:
             extra={"attempt": holding.attempt_id, "epoch": holding.key.epoch, "pid": held.pin.shim.pid},
         )
         self._endings.watch(holding)
-
-    def _lost(self, holding: Holding, error: RefusedError) -> None:
-        log.warning("lease.lost", extra={"attempt": holding.attempt_id, "epoch": holding.key.epoch, "why": str(error)})
-        self._ports.drop(holding)
 
     def _failed(self, holding: Holding | None, error: str, proof: str | None) -> None:
         if holding is not None and holding.phase is Phase.LAUNCHING:

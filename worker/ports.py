@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from shared.clock import Clock
+from shared.errors import LeaseLostError, RefusedError
 from shared.ids import AttemptId, Incarnation
 from shared.model.attempt import Exclusion, LeaseKey, Snapshot
 from shared.model.evidence import Evidence, Pin, ProcessIdentity
@@ -18,6 +20,8 @@ from worker.batch import Batch
 from worker.executors.contract import Executor
 from worker.holding import Holding
 from worker.quiet import Quiet
+
+log = logging.getLogger(__name__)
 
 
 class Pool(Protocol):
@@ -88,6 +92,15 @@ class Ports:
         """The holding of exactly this epoch; None when it was lost or replaced in the meantime."""
         holding = self.holdings.get(attempt_id)
         return holding if holding is not None and holding.key.epoch == epoch else None
+
+    def lose(self, holding: Holding, error: RefusedError) -> None:
+        """Look away from an attempt whose write was refused: another holds it, or somebody ended it."""
+        facts = {"attempt": holding.attempt_id, "epoch": holding.key.epoch, "why": str(error)}
+        if isinstance(error, LeaseLostError) and error.has_ended:
+            log.info("attempt.ended_elsewhere", extra=facts)
+        else:
+            log.warning("lease.lost", extra=facts)
+        self.drop(holding)
 
     def drop(self, holding: Holding) -> None:
         """Stop supervising: shut a gate that is still shut, look away. Kills nothing. Rule: R08, R09."""

@@ -145,7 +145,13 @@ class Writing(Reads):
             reason = f"it has ended: {attempt.state}"
         elif lease is not None and lease.epoch == key.epoch:
             reason = f"revoked: {lease.revoked_reason}" if lease.revoked_reason else ""
-        return LeaseLostError(key.attempt_id, key.epoch, None if attempt is None else attempt.epoch, reason)
+        return LeaseLostError(
+            key.attempt_id,
+            key.epoch,
+            None if attempt is None else attempt.epoch,
+            reason,
+            has_ended=attempt is not None and attempt.ended_at_us is not None,
+        )
 
     # Steps of the state tables
     def _step_attempt(self, attempt: Attempt, event: AttemptEvent) -> AttemptState:
