@@ -8,11 +8,14 @@ Rule: design §12 (exit codes, `--json` on every read).
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import NoReturn
 
 from shared.errors import UsageError
 from shared.ids import AttemptId, WorkId, is_attempt_id, is_work_id
+
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 class Parser(argparse.ArgumentParser):
@@ -29,6 +32,7 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        self.register("action", None, _Once)  # what `add_argument` takes unless told otherwise
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """Take a command line apart.
@@ -57,6 +61,23 @@ class Parser(argparse.ArgumentParser):
 
     def _help_hint(self) -> str:
         return f"`{self.prog} --help` shows what it takes"
+
+
+class _Once(argparse.Action):
+    """Stores a value, and refuses a second one rather than forgetting the first."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        seen = vars(namespace).setdefault("_seen", set())
+        if option_string is not None and self.dest in seen:
+            parser.error(f"{option_string} is given twice")
+        seen.add(self.dest)
+        setattr(namespace, self.dest, values)
 
 
 def add_json(parser: Parser) -> None:
@@ -117,11 +138,8 @@ def whole_number(text: str, option: str, *, least: int, most: int) -> int:
     Raises:
         UsageError: it is no whole number, or out of bounds.
     """
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if not least <= number <= most:
+    number = int(text) if _WHOLE_NUMBER.fullmatch(text) else None
+    if number is None or not least <= number <= most:
         raise UsageError(f"{option} must be a whole number from {least} to {most}, not {text!r}")
     return number
 

@@ -39,7 +39,7 @@ def list_rows(works: Sequence[Json], ink: Ink) -> list[list[str]]:
         view = cast("dict[str, Any]", work)
         reason = f" ({view['reason']})" if view["reason"] else ""
         submitted = str(view["submitted_at"])[:19].replace("T", " ") + "Z"
-        what = quoted(view["command"]) if view["command"] else f"binding {view['binding']}"
+        what = quoted(view["command"]) if view["command"] else f"binding {view['binding'] or 'of its scope'}"
         state = f"{ink.state(view['state'])}{reason}"
         rows.append([view["id"], state, view["scope"], str(view["attempts_used"]), submitted, _short(what)])
     return rows

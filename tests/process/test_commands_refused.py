@@ -67,6 +67,18 @@ REFUSED: list[tuple[str, list[str], str, list[str]]] = [
         "'' is no name of a scope",
         ["submit", "backup", "--scope", "o"],
     ),
+    (
+        "option given twice",
+        ["submit", "backup", "--scope", "ops", "--scope", "lab"],
+        "--scope is given twice",
+        ["submit", "backup", "--scope", "ops", "--env", "A=1", "--env", "B=2"],
+    ),
+    (
+        "number with a leading zero",
+        ["submit", "backup", "--priority", "08"],
+        "--priority must be a whole number",
+        ["submit", "backup", "--priority", "8"],
+    ),
     ("env without =", ["submit", "backup", "--env", "K"], "'K' is not K=V", ["submit", "backup", "--env", "K="]),
     (
         "env name of a wrong shape",
