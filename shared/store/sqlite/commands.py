@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shared.boundary import Boundary
+from shared.errors import StoreUnavailableError
 from shared.ids import WorkId, work_id
 from shared.model.work import NewWork, WorkState
 from shared.store.sqlite.rows import json_text
@@ -21,6 +22,7 @@ class Commands(Writing):
 
     def submit(self, work: NewWork, pool: str) -> WorkId:
         """See `Tx.submit`."""
+        self._require_ballast()
         number = self._count("work")
         name = work_id(number)
         self._db.rows(
@@ -52,8 +54,18 @@ class Commands(Writing):
         active = self.config()
         if active is not None and (active.digest, active.source_path) == (digest, source_path):
             return active.number
+        self._require_ballast()
         number = 1 if active is None else active.number + 1
         self._db.rows(INSERT_CONFIG, (number, body, digest, source_path, self._now.wall_us))
         self._event("config.activated", {"number": number, "digest": digest})
         self._note(Boundary.CONFIG_COMMIT, COORDINATOR)
         return number
+
+    def _require_ballast(self) -> None:
+        """Refuse what is new while the ballast is given up: the space it left is for ends and holds. Rule: design §4."""
+        if not self._ballast.restore():
+            raise StoreUnavailableError(
+                "disk_full",
+                "the disk of the store is full: what is left of it is kept for the ends of what runs",
+                hint="free some space; nothing was written",
+            )

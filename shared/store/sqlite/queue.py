@@ -88,7 +88,7 @@ class Queue:
         holder = _holder(os.fstat(self._fd).st_ino)
         told = f"process {holder}" if holder is not None else "another process"
         return StoreBusyError(
-            f"{told} has held the store's queue for {self.wait_s:g} s; nothing was written",
+            f"the store's queue was not free within {self.wait_s:.2g} s, {told} holds it now; nothing was written",
             hint=None if holder is None else f"see whether process {holder} is stopped or stuck",
         )
 
