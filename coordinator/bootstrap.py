@@ -11,7 +11,7 @@ from pathlib import Path
 from coordinator.coordinator import Coordinator
 from coordinator.leadership import Candidate, Leadership
 from shared import boundary
-from shared.child import ChildOptions, listen
+from shared.child import ChildOptions, hear_no_more, listen
 from shared.clock import SystemClock
 from shared.errors import StoreUnavailableError, TenureError
 from shared.home import Home, check_home, find_home
@@ -92,5 +92,8 @@ def command(argv: list[str], *, home: str | None) -> int:
     set_up_terminal(logging.INFO, json=arguments.log_json)
     options = ChildOptions(home=str(path), name=COORDINATOR)
     listen(options)
-    main(options)
+    try:
+        main(options)
+    finally:
+        hear_no_more()
     return 0

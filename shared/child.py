@@ -140,9 +140,7 @@ def run(target: str, options: ChildOptions, queue: Queue[Any]) -> None:
         _be_visible(options)
         _call(target, options)
     finally:
-        # The interpreter's own end gives handled signals their deadly default back, ignored ones not.
-        for number in (signal.SIGTERM, HURRY, *LEFT_TO_PARENT):
-            signal.signal(number, signal.SIG_IGN)
+        hear_no_more()
         finish_log()
 
 
@@ -174,6 +172,15 @@ def listen(options: ChildOptions) -> None:
                     options.stop.ask(0.0 if hurry else options.drain_s, signal.Signals(number).name)
 
     threading.Thread(target=hear, name="signals", daemon=True).start()
+
+
+def hear_no_more() -> None:
+    """Ignore from now on what `listen` heard: this process is at its end, and how it ended is decided.
+
+    The interpreter's own end gives handled signals their deadly default back, ignored ones not.
+    """
+    for number in (signal.SIGTERM, HURRY, *LEFT_TO_PARENT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _pass_over(_number: int, _frame: FrameType | None) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from shared import boundary
-from shared.child import ChildOptions, listen
+from shared.child import ChildOptions, hear_no_more, listen
 from shared.clock import Clock, SystemClock
 from shared.errors import TenureError, UsageError
 from shared.home import Home, check_home, find_home
@@ -240,5 +240,8 @@ def command(argv: list[str], *, home: str | None) -> int:
     set_up_terminal(logging.INFO, json=arguments.log_json)
     options = ChildOptions(home=str(path), name=arguments.name, drain_s=arguments.drain)
     listen(options)
-    main(options)
+    try:
+        main(options)
+    finally:
+        hear_no_more()
     return 0

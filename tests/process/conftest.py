@@ -9,6 +9,7 @@ import pytest
 
 from tests.process.launch_host import Host
 from tests.support.processes import Reaper
+from tests.support.trials import Valve
 
 
 @pytest.fixture
@@ -17,3 +18,11 @@ def host(tmp_path: Path, reaper: Reaper) -> Iterator[Host]:
     host = Host(tmp_path, reaper)
     yield host
     host.close()
+
+
+@pytest.fixture
+def valve(tmp_path: Path) -> Iterator[Valve]:
+    """What jobs wait for until the test opens it."""
+    valve = Valve(tmp_path / "valve")
+    yield valve
+    valve.close()

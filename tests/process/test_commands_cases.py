@@ -9,14 +9,10 @@ import pty
 import signal
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from shared.process import procfs
-from tests.support.checkout import tool
-from tests.support.processes import Reaper
+from tests.support.up_sites import UpSite, alive
 from tests.support.waiting import wait_until
 
 CONFIG = """\
@@ -35,75 +31,18 @@ output_max = "64KiB"
 """
 
 
-class Site:
-    """A home with a coordinator and two workers up, and its commands."""
-
-    def __init__(self, folder: Path) -> None:
-        self.home = folder / "home"
-        self.folder = folder
-
-    def argv(self, *words: str) -> list[str]:
-        return [str(tool("tenure")), "--home", str(self.home), *words]
-
-    def call(self, *words: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(self.argv(*words), cwd=self.folder, capture_output=True, timeout=60, check=False)
-
-    def json(self, *words: str) -> Any:
-        said = self.call(*words, "--json")
-        assert said.returncode == 0, said.stderr
-        return json.loads(said.stdout)
-
-    def submit(self, *words: str) -> str:
-        said = self.call("submit", *words)
-        assert said.returncode == 0, said.stderr
-        return said.stdout.decode().strip()
-
-    def state(self, work: str) -> str:
-        return str(self.json("work", "show", work)["state"])
-
-    def await_state(self, work: str, *states: str) -> str:
-        wait_until(lambda: self.state(work) in states, f"{work} is {' or '.join(states)}")
-        return self.state(work)
-
-    def printed(self, work: str) -> bytes:
-        return self.call("work", "logs", work).stdout
-
-    def pool(self) -> dict[str, Any]:
-        """The pool of jobs, once its counts and its holders are known to agree."""
-        said = self.json("capacity")
-        pool: dict[str, Any] = said["pools"][0]
-        holders = [each["attempt"] for each in said["holders"] if each["pool"] == "jobs"]
-        assert pool["in_use"] == len(holders) <= pool["limit"]
-        return pool | {"holders": holders}
-
-
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    site = Site(tmp_path_factory.mktemp("cases"))
-    assert site.call("init").returncode == 0
-    (site.home / "tenure.toml").write_text(CONFIG)
-    assert site.call("apply").returncode == 0
-    with Reaper() as reaper, (site.folder / "up.log").open("wb") as log:
-        up = reaper.start(site.argv("up"), stdout=log, stderr=log)
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpSite]:
+    site = UpSite(tmp_path_factory.mktemp("cases"), CONFIG)
+    with site.up():
         yield site
-        for work in site.json("work", "list", "--state", "ready", "--state", "running")["items"]:
-            site.call("work", "cancel", work["id"], "--wait", "20")
-        up.send_signal(signal.SIGTERM)
-        up.wait(timeout=30)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return not procfs.is_ended(pid, procfs.stat_fields(pid))
-    except ProcessLookupError:
-        return False
 
 
 # --- STOP
 
 
 @pytest.mark.req("X01", "R12")
-def test_cancel_ends_the_whole_tree_before_it_says_stopped(site: Site) -> None:
+def test_cancel_ends_the_whole_tree_before_it_says_stopped(site: UpSite) -> None:
     """C033: the shell is not the work."""
     script = "echo $$; sleep 600 & echo $!; sh -c 'sleep 600 & echo $!; wait' & wait"
     work = site.submit("--", "sh", "-c", script)
@@ -121,7 +60,7 @@ def test_cancel_ends_the_whole_tree_before_it_says_stopped(site: Site) -> None:
     assert site.await_state(again, "completed", "failed") == "completed"
 
 
-def test_run_ends_though_a_background_child_keeps_its_output(site: Site) -> None:
+def test_run_ends_though_a_background_child_keeps_its_output(site: UpSite) -> None:
     """C037: what the job leaves behind is ended, and is no reason to wait."""
     said = site.call("run", "--", "sh", "-c", "sleep 300 & echo $!")
 
@@ -133,13 +72,13 @@ def test_run_ends_though_a_background_child_keeps_its_output(site: Site) -> None
 
 
 @pytest.mark.parametrize("size", [0, 65_535, 65_536, 300_000])
-def test_line_of_any_length_comes_whole(site: Site, size: int) -> None:
+def test_line_of_any_length_comes_whole(site: UpSite, size: int) -> None:
     """C042: and without an end of the line."""
     said = site.call("run", "--", "sh", "-c", f"head -c {size} /dev/zero | tr '\\0' x")
     assert (said.returncode, len(said.stdout)) == (0, size)
 
 
-def test_output_that_is_no_text_is_kept_as_it_is(site: Site) -> None:
+def test_output_that_is_no_text_is_kept_as_it_is(site: UpSite) -> None:
     """C044: recording the end does not depend on what the job wrote."""
     odd = b"a\0b \xed\xa0\x80 \xc3"
     path = site.folder / "odd"
@@ -152,7 +91,7 @@ def test_output_that_is_no_text_is_kept_as_it_is(site: Site) -> None:
     assert site.json("attempt", "show", f"{work}.1")["exit_code"] == 3
 
 
-def test_control_sequences_reach_a_terminal_as_text_and_raw_as_they_are(site: Site) -> None:
+def test_control_sequences_reach_a_terminal_as_text_and_raw_as_they_are(site: UpSite) -> None:
     """C046: title, clipboard, screen; a reason that looks like more lines of ours."""
     work = site.submit("--", "printf", r"\033]0;x\007\033[2J\033]52;c;QQ==\007")
     site.await_state(work, "completed")
@@ -172,7 +111,7 @@ def test_control_sequences_reach_a_terminal_as_text_and_raw_as_they_are(site: Si
     assert b"no\\n\\e[1mw9 completed" in site.call("attempt", "show", f"{forged}.1").stdout
 
 
-def test_capped_output_keeps_its_end_and_says_what_is_missing(site: Site) -> None:
+def test_capped_output_keeps_its_end_and_says_what_is_missing(site: UpSite) -> None:
     said = site.call("run", "--binding", "capped")
     assert said.returncode == 0
     assert said.stdout.endswith(b"0123456\nEND\n")
@@ -193,7 +132,7 @@ def test_capped_output_keeps_its_end_and_says_what_is_missing(site: Site) -> Non
 
 
 @pytest.mark.req("C03", "C05", "O05")
-def test_slot_comes_free_however_its_holder_ends(site: Site) -> None:
+def test_slot_comes_free_however_its_holder_ends(site: UpSite) -> None:
     """C053: one slot; cancelled, out of time, killed, not there to be run: each time the next one starts."""
     first, second, third, fourth, last = (
         site.submit("--", "sleep", "300"),
@@ -226,7 +165,7 @@ def test_slot_comes_free_however_its_holder_ends(site: Site) -> None:
 
 @pytest.mark.req("X01", "X02", "T05")
 @pytest.mark.parametrize("length", ["0", "0.05", "300"])
-def test_cancel_is_true_whatever_it_meets(site: Site, length: str) -> None:
+def test_cancel_is_true_whatever_it_meets(site: UpSite, length: str) -> None:
     """C059: cancelled means gone, and whoever came too late is told so."""
     mark = site.folder / f"mark-{length}"
     for _ in range(4):
@@ -248,7 +187,7 @@ def test_cancel_is_true_whatever_it_meets(site: Site, length: str) -> None:
 # --- HOST
 
 
-def test_doctor_has_no_complaint_about_a_home_at_work(site: Site) -> None:
+def test_doctor_has_no_complaint_about_a_home_at_work(site: UpSite) -> None:
     said = json.loads(site.call("doctor", "--json").stdout)
 
     assert {each["code"] for each in said["findings"] if each["severity"] in {"error", "unknown"}} == set()
