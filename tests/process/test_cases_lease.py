@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -18,6 +17,7 @@ from chaos.harness import Harness
 from shared.model.attempt import AttemptState
 from shared.model.host import Leader
 from shared.model.instant import US_PER_S
+from shared.store.sqlite.driver import sqlite3  # never two libraries in one process
 from tests.support.processes import Reaper
 from tests.support.trials import Valve, at_work, attempt_of, lease_until, wait_logged, wait_renewed_for, wait_running
 

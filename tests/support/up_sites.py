@@ -40,11 +40,13 @@ class UpSite:
         """`tenure up`; at the end what is open is cancelled, and it goes."""
         with Reaper() as reaper, self.log.open("ab") as log:
             up = reaper.start(self.argv("up", *options), stdout=log, stderr=log, env=env)
-            yield up
-            for work in self.json("work", "list", "--state", "ready", "--state", "running")["items"]:
-                self.call("work", "cancel", work["id"], "--wait", "20")
-            up.send_signal(signal.SIGTERM)
-            up.wait(timeout=30)
+            try:
+                yield up
+            finally:
+                for work in self.json("work", "list", "--state", "ready", "--state", "running")["items"]:
+                    self.call("work", "cancel", work["id"], "--wait", "20")
+                up.send_signal(signal.SIGTERM)
+                up.wait(timeout=30)
 
     @property
     def log(self) -> Path:
@@ -76,6 +78,9 @@ class UpSite:
 
     def printed(self, work: str) -> bytes:
         return self.call("work", "logs", work).stdout
+
+    def await_printed(self, work: str, data: bytes) -> None:
+        wait_until(lambda: self.printed(work) == data, f"{work} has printed {data!r}")
 
     def pool(self) -> dict[str, Any]:
         """The pool of jobs, once its counts and its holders are known to agree."""

@@ -82,3 +82,26 @@ def test_on_a_full_disk_ends_and_holds_are_written_and_claims_resume_by_themselv
     world.close()
     assert check(world.home) == []
     assert os.stat(world.home / "ballast").st_size == 1024 * 1024
+
+
+@pytest.mark.req("M05")
+def test_what_is_new_is_refused_while_the_ballast_is_given_up(small: Path) -> None:
+    """Its space is for ends and holds; the first to come when there is space again makes it anew."""
+    world = World(SQLITE, small)
+    ballast = world.home / "ballast"
+    ballast.unlink()
+    filler = small / "filler"
+    filler.write_bytes(bytes(8 * 1024 * 1024))
+    before = world.everything()
+
+    with pytest.raises(StoreUnavailableError) as caught:
+        world.submit()
+    assert caught.value.code == "disk_full"
+    with pytest.raises(StoreUnavailableError):
+        world.store.write(lambda tx: tx.activate_config("{}", "digest", "tenure.toml"))
+    assert world.everything() == before
+
+    filler.unlink()
+    assert world.submit()
+    assert ballast.exists()
+    world.close()
