@@ -19,7 +19,7 @@ from shared.model.instant import US_PER_S, Instant
 from shared.model.settings import DEFAULT, Config
 from shared.model.work import Reason
 from shared.process.filelock import probe
-from shared.process.identity import pid_namespace
+from shared.process.identity import is_stopped, pid_namespace
 from shared.store.contract import ReadTx, Recoverable
 from shared.store.regress import check_regressed
 from shared.store.sqlite.inspect import check as inspect_store
@@ -185,6 +185,18 @@ def check_recovery(door: OpenHome) -> list[Finding]:
     ]
 
 
+def check_shims(door: OpenHome) -> list[Finding]:
+    """No shim of an attempt that holds a slot is stopped: it would see neither the end of its job nor record it."""
+    found = []
+    for attempt in door.store.read(lambda tx: tx.holders(limit=NAMED_MAX)):
+        if attempt.pin is not None and is_stopped(attempt.pin.shim):
+            pid = attempt.pin.shim.pid
+            message = f"the shim of {attempt.id} (pid {pid}) is stopped: the end of its job is not noticed"
+            step = f"let it run on: kill -CONT {pid}"
+            found.append(Finding("attempts.shim_stopped", Severity.WARNING, message, step))
+    return found
+
+
 def check_stops(door: OpenHome) -> list[Finding]:
     """Every stop that was tried is proven."""
     found = []
@@ -271,6 +283,7 @@ STORE_CHECKS: dict[str, Callable[[OpenHome], list[Finding]]] = {
     "clock": check_clock,
     "leases": check_leases,
     "attempts": check_recovery,
+    "shims": check_shims,
     "stops": check_stops,
     "capacity": check_capacity,
     "works": check_works,

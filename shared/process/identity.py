@@ -82,6 +82,16 @@ def is_alive(identity: ProcessIdentity) -> bool | None:
     return _is_alive_by_stat(identity)
 
 
+def is_stopped(identity: ProcessIdentity) -> bool:
+    """True while the process lives and does not run because a signal or a debugger stopped it; False when it cannot be seen."""
+    if not is_it(identity):
+        return False
+    try:
+        return procfs.stat_fields(identity.pid)[0] in (b"T", b"t")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def is_it(identity: ProcessIdentity) -> bool:
     """True while its pid names that very process, ended or not: by the pidfs inode where there is one, else by start ticks,
     of which two processes can have the same when a number is used again within one tick.

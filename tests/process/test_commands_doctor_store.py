@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,9 +18,12 @@ from shared.model.stop import StopResult
 from shared.model.work import Reason
 from shared.policy.capacity import Wait
 from shared.process.filelock import IncarnationLock
+from shared.process.identity import identify, is_stopped
 from shared.store.sqlite.driver import sqlite3
-from tests.support.command_homes import AHEAD_US, Ask, CommandHome, asking, command_home, ending
+from tests.support.command_homes import AHEAD_US, Ask, CommandHome, Launch, asking, command_home, ending
 from tests.support.examinations import Found, finding, quiet_host
+from tests.support.processes import Reaper
+from tests.support.waiting import wait_until
 
 MINUTE_US = 60 * US_PER_S
 
@@ -52,6 +56,19 @@ def test_standby_is_named(home: CommandHome, found: Found, ask: Ask) -> None:
         assert "coordinator.9 stands by" in ask("doctor").out
 
     assert found() == {}
+
+
+@pytest.mark.req("X03")
+def test_a_stopped_shim_is_named(home: CommandHome, found: Found, ask: Ask, reaper: Reaper) -> None:
+    shim = reaper.start(["sleep", "60"])
+    with closing(Launch(home, home.staff(), shim=identify(shim.pid))):
+        assert found() == {}, "control: it runs"
+
+        shim.send_signal(signal.SIGSTOP)
+        wait_until(lambda: is_stopped(identify(shim.pid)), "the process is stopped")
+
+        assert found() == {"attempts.shim_stopped": "warning"}
+        assert f"kill -CONT {shim.pid}" in ask("doctor").out
 
 
 def test_silent_worker(home: CommandHome, found: Found, ask: Ask) -> None:

@@ -176,13 +176,20 @@ def unproven(home: CommandHome) -> LeaseKey:
 class Launch:
     """A launch whose files are as a shim left them; `hold` takes its lock, as a shim that lives does."""
 
-    def __init__(self, home: CommandHome, worker: Incarnation, work_id: WorkId | None = None) -> None:
+    def __init__(
+        self,
+        home: CommandHome,
+        worker: Incarnation,
+        work_id: WorkId | None = None,
+        *,
+        shim: ProcessIdentity | None = None,
+    ) -> None:
         self.key = home.accepted(worker, work_id)
         self.folder = home.directory(self.key)
         self.folder.mkdir(parents=True)
         lock = self.folder / "lock"
         lock.touch()
-        shim = ProcessIdentity(2**22 - 1, 5, boot_id(), pid_namespace())
+        shim = shim or ProcessIdentity(2**22 - 1, 5, boot_id(), pid_namespace())
         pin = Pin(1, self.folder.name, shim, self.folder.stat().st_ino, lock.stat().st_ino)
         home.store.write(lambda tx: tx.pin(self.key, pin))
         self._lock = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
