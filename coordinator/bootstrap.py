@@ -63,13 +63,17 @@ def main(options: ChildOptions) -> None:
     options.stop.on_ask(bell.ring)
     log.info("coordinator.started", extra={"coordinator": name, "pid": os.getpid()})
     try:
+        put_off = False
         while not options.stop.asked:
             try:
                 due = coordinator.step()
+                put_off = False
             except TenureError as error:
                 if error.pause_ms is None:
                     raise
-                log.warning("step.put_off", extra={"code": error.code, "why": str(error)})
+                level = logging.DEBUG if put_off else logging.WARNING  # said once, until a step succeeds
+                log.log(level, "step.put_off", extra={"code": error.code, "why": str(error)})
+                put_off = True
                 due = clock.now().mono_us + error.pause_ms * US_PER_MS
             clock.wait(due, bell)
         coordinator.leave()

@@ -191,6 +191,7 @@ def _register(store: Store, ports: Ports, lock: IncarnationLock, name: str) -> N
 def _run(worker: Worker, clock: Clock, bell: Bell, options: ChildOptions) -> None:
     """Step until asked to stop and drained, or the time for that is over; then release the rest."""
     asked_us: int | None = None
+    put_off = False
     while True:
         now_us = clock.now().mono_us
         due_us = now_us + POLL_US
@@ -203,10 +204,13 @@ def _run(worker: Worker, clock: Clock, bell: Bell, options: ChildOptions) -> Non
             if asked_us is not None:
                 worker.drain()
             due_us = min(due_us, worker.step())
+            put_off = False
         except TenureError as error:
             if error.pause_ms is None:
                 raise
-            log.warning("step.put_off", extra={"code": error.code, "why": str(error)})
+            level = logging.DEBUG if put_off else logging.WARNING  # said once, until a step succeeds
+            log.log(level, "step.put_off", extra={"code": error.code, "why": str(error)})
+            put_off = True
             due_us = min(due_us, now_us + error.pause_ms * US_PER_MS)
         if asked_us is None or worker.held:
             clock.wait(due_us, bell)
