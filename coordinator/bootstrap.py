@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 from collections.abc import Hashable
@@ -13,6 +12,7 @@ from coordinator.leadership import Candidate, Leadership
 from shared import boundary
 from shared.child import ChildOptions, hear_no_more, listen
 from shared.clock import SystemClock
+from shared.commands.arguments import Parser
 from shared.errors import StoreUnavailableError, TenureError
 from shared.home import Home, check_home, find_home
 from shared.ids import Incarnation
@@ -88,9 +88,9 @@ def main(options: ChildOptions) -> None:
 
 def command(argv: list[str], *, home: str | None) -> int:
     """`tenure coordinator`: one coordinator alone, logging to standard error; for a service manager."""
-    parser = argparse.ArgumentParser(prog="tenure coordinator", description="Run one coordinator, in the foreground.")
+    parser = Parser("tenure coordinator", "Run one coordinator, in the foreground.")
     parser.add_argument("--log-json", action="store_true", help="log JSON lines")
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse(argv)
     path = find_home(home, os.environ, Path.cwd())
     check_home(path)
     set_up_terminal(logging.INFO, json=arguments.log_json)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from coordinator.leadership import Leadership
 from shared.ids import Incarnation
-from shared.model.attempt import AttemptState, Ending, FailureClass
 from shared.model.evidence import LockState
 from shared.model.host import Worker
 from shared.policy.lease import accept_timeout_us
-from shared.policy.settle import settle_run_once
+from shared.policy.settle import OUT_OF_TIME, settle_run_once
 from shared.policy.workers import choose_recoverer, is_responsive
 from shared.store.contract import ReadTx, Recoverable, Store, Tx
 
@@ -100,10 +99,9 @@ class Recovery:
 
     def _time_out(self, tx: Tx, item: Recoverable) -> bool:
         """End an attempt that is both lapsed and out of time, here and now: no worker is needed for that. Rule: E14, R06."""
-        ending = Ending(AttemptState.TIMED_OUT, None, FailureClass.TIMED_OUT, "out of time", None, "timed out")
         work = tx.work(item.attempt.work_id)
-        change = settle_run_once(ending, 0 if work is None else work.admission_failures)
-        return tx.time_out_lapsed(item.attempt.id, epoch_seen=item.attempt.epoch, why="timed out", change=change)
+        change = settle_run_once(OUT_OF_TIME, 0 if work is None else work.admission_failures)
+        return tx.time_out_lapsed(item.attempt.id, epoch_seen=item.attempt.epoch, why=OUT_OF_TIME.why, change=change)
 
     def _claim(self, tx: Tx, item: Recoverable, responsive: Sequence[Worker], load: dict[Incarnation, int]) -> bool:
         if item.out_of_time:

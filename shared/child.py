@@ -24,15 +24,28 @@ from typing import Any
 
 from shared import logs, presence
 from shared.clock import SystemClock
-from shared.errors import TenureError
+from shared.errors import TenureError, UsageError
 from shared.home import Home
 
 ORPHAN_BOUND_S = 1.8  # from the parent's death to this process's own end, which is promised within 2 s
 COMM_CHARS_MAX = 15  # of a process name, in the kernel
+DRAIN_S = 10.0
+DRAIN_S_MAX = 86_400.0
 LEFT_TO_PARENT = (signal.SIGINT, signal.SIGHUP)  # a terminal sends them to the whole group; `up` says what they mean
 HURRY = signal.SIGUSR1  # from `up`: no more time for the drain
 
 log = logging.getLogger(__name__)
+
+
+def checked_drain_s(given: float) -> float:
+    """Seconds that `--drain` gave.
+
+    Raises:
+        UsageError: they are negative, no number, or more than a day.
+    """
+    if not 0 <= given <= DRAIN_S_MAX:
+        raise UsageError(f"--drain must be 0 to {DRAIN_S_MAX:g} seconds, not {given:g}")
+    return given
 
 
 class Stop:
@@ -93,7 +106,7 @@ class ChildOptions:
 
     home: str
     name: str
-    drain_s: float = 10.0
+    drain_s: float = DRAIN_S
     parent_pid: int | None = None
     log_level: int = logging.INFO
     stop: Stop = field(default_factory=Stop)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from shared import logs, presence, supervise
-from shared.child import ChildOptions
+from shared.child import DRAIN_S, ChildOptions, checked_drain_s
 from shared.clock import Clock, SystemClock
 from shared.errors import RefusedError, StoreBusyError, StoreUnavailableError, TenureError, UsageError
 from shared.home import Home, check_home, find_home
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 WORKERS = 2
 WORKERS_MAX = 64
-DRAIN_S = 10.0
-DRAIN_S_MAX = 86_400.0
 LEFTOVERS_BOUND_US = 10 * US_PER_S
 LEFTOVERS_PAUSE_US = 100 * US_PER_MS
 IDLE_LOOK_US = 200 * US_PER_MS  # how often `--until-idle` looks whether the store has changed
@@ -105,9 +103,7 @@ def parse(argv: Sequence[str]) -> Options:
     given = parser.parse_args(list(argv))
     if not 0 <= given.workers <= WORKERS_MAX:
         raise UsageError(f"--workers must be 0 to {WORKERS_MAX}, not {given.workers}")
-    if not 0 <= given.drain <= DRAIN_S_MAX:
-        raise UsageError(f"--drain must be 0 to {DRAIN_S_MAX:g} seconds, not {given.drain:g}")
-    return Options(given.workers, given.until_idle, given.drain, given.log_json, given.verbose)
+    return Options(given.workers, given.until_idle, checked_drain_s(given.drain), given.log_json, given.verbose)
 
 
 def serve(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import queue
@@ -13,8 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from shared import boundary
-from shared.child import ChildOptions, hear_no_more, listen
+from shared.child import DRAIN_S, ChildOptions, checked_drain_s, hear_no_more, listen
 from shared.clock import Clock, SystemClock
+from shared.commands.arguments import Parser
 from shared.errors import TenureError, UsageError
 from shared.home import Home, check_home, find_home
 from shared.ids import AttemptId, Incarnation, is_worker_name
@@ -49,8 +49,6 @@ from worker.worker import POLL_US, Worker
 log = logging.getLogger(__name__)
 
 LAUNCH_THREADS = 8
-DRAIN_S = 10.0
-DRAIN_S_MAX = 86_400.0
 STOP_THREADS = 4
 
 
@@ -228,21 +226,20 @@ def _config(store: Store) -> Config:
 
 def command(argv: list[str], *, home: str | None) -> int:
     """`tenure worker`: one worker alone, logging to standard error; for a service manager."""
-    parser = argparse.ArgumentParser(prog="tenure worker", description="Run one worker, in the foreground.")
+    parser = Parser("tenure worker", "Run one worker, in the foreground.")
     parser.add_argument("--name", default="worker-1", help="its name; each worker of a home needs its own")
     parser.add_argument(
         "--drain", type=float, default=DRAIN_S, metavar="SECONDS", help="time for running jobs at the end"
     )
     parser.add_argument("--log-json", action="store_true", help="log JSON lines")
-    arguments = parser.parse_args(argv)
-    if not 0 <= arguments.drain <= DRAIN_S_MAX:
-        raise UsageError(f"--drain must be 0 to {DRAIN_S_MAX:g} seconds, not {arguments.drain:g}")
+    arguments = parser.parse(argv)
+    drain_s = checked_drain_s(arguments.drain)
     if not is_worker_name(arguments.name):
         raise UsageError(f'"{arguments.name}" is no name for a worker', hint="lower-case letters, digits and dashes")
     path = find_home(home, os.environ, Path.cwd())
     check_home(path)
     set_up_terminal(logging.INFO, json=arguments.log_json)
-    options = ChildOptions(home=str(path), name=arguments.name, drain_s=arguments.drain)
+    options = ChildOptions(home=str(path), name=arguments.name, drain_s=drain_s)
     listen(options)
     try:
         main(options)

@@ -13,7 +13,7 @@ from shared.model.evidence import Evidence
 from shared.model.instant import US_PER_MS
 from shared.policy.proof import proof_of
 from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide
-from shared.policy.settle import RELAUNCHES_MAX, ending_of_evidence, settle_run_once
+from shared.policy.settle import OUT_OF_TIME, RELAUNCHES_MAX, ending_of_evidence, settle_run_once
 from shared.store.contract import ReadTx, Tx
 from worker.batch import Change
 from worker.holding import Holding, Phase
@@ -113,9 +113,7 @@ class Endings:
         """Queue the end of an attempt that ran out of time; its stop is ordered, its slot held until that is proven."""
         holding.shut_gate()
         self._ports.watcher.unwatch(holding.key)
-        self.end(
-            holding, Ending(AttemptState.TIMED_OUT, None, FailureClass.TIMED_OUT, "out of time", None, "timed out")
-        )
+        self.end(holding, OUT_OF_TIME)
 
     def release(self, holding: Holding, reason: str) -> None:
         """Queue giving the lease back, so that the same attempt is recovered at once; nothing is killed."""

@@ -15,6 +15,10 @@ ATTEMPTS_MAX = 3
 """Attempts in all, by default. Rule: E01."""
 
 
+OUT_OF_TIME = Ending(AttemptState.TIMED_OUT, None, FailureClass.TIMED_OUT, "out of time", None, "timed out")
+"""How an attempt ends that used its time up: its stop is ordered, its exclusion held until that is proven. Rule: O05."""
+
+
 def ending_of_exit(record: ExitRecord, proof: str | None) -> Ending:
     """How an attempt ended whose shim recorded its end.
 

@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,6 +25,7 @@ from shared.store.sqlite.schema import SCHEMA_VERSION
 from shared.store.sqlite.store import open_store
 from tests.support.checkout import ROOMS, ROOT
 from tests.support.processes import Reaper
+from tests.support.small_disks import fill, small_disk
 from tests.support.stores import SQLITE, World, new_work
 from tests.support.trials import Valve, at_work, attempt_of, wait_running
 from tests.support.up_sites import UpSite
@@ -77,35 +77,10 @@ def wait_passed(harness: Harness, duration_us: int) -> None:
     harness.wait(lambda: harness.clock.now().mono_us > until, "it was held for a while")
 
 
-@contextmanager
-def small_disk(folder: Path) -> Iterator[Path]:
-    """A file system of 16 MiB."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
-    made = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        pytest.skip(f"no file system can be mounted here: {made.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-def fill(path: Path) -> None:
-    """Take every block that is left."""
-    with path.open("wb", buffering=0) as file:
-        for size in (65_536, 4_096, 1):
-            try:
-                while file.write(bytes(size)):
-                    pass
-            except OSError:
-                continue
-
-
 @pytest.mark.req("M05", "C04", "V04")
 def test_full_disk_stops_what_is_new_and_nothing_else(tmp_path: Path, valve: Valve) -> None:
     """C049: what runs ends and is told so; with space back it goes on by itself."""
-    with small_disk(tmp_path / "disk") as disk:
+    with small_disk(tmp_path / "disk", "16m") as disk:
         site = UpSite(tmp_path, '[settings]\njob_concurrency = 1\nlease = "2s"\n', home=disk / "home")
         mark = tmp_path / "mark"
         with site.up("--workers", "1"):
@@ -134,7 +109,7 @@ def test_full_disk_stops_what_is_new_and_nothing_else(tmp_path: Path, valve: Val
 @pytest.mark.req("M05")
 def test_start_up_with_a_full_disk_waits_for_space(tmp_path: Path) -> None:
     """C049: nothing is launched without an intent on disk; nobody has to come and start it again."""
-    with small_disk(tmp_path / "disk") as disk:
+    with small_disk(tmp_path / "disk", "16m") as disk:
         site = UpSite(tmp_path, '[settings]\nlease = "2s"\n', home=disk / "home")
         mark = tmp_path / "mark"
         work = site.submit("--", "sh", "-c", f"echo ran >> {mark}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from shared.model.attempt import AttemptState
 from shared.model.work import Reason
 from shared.store.contract import ClaimRefused
 from shared.store.sqlite.inspect import check
+from tests.support.small_disks import fill, small_disk
 from tests.support.stores import COMPLETED, LEASE_US, SQLITE, SUCCEEDED, World
 
 SIZE = "12m"
@@ -21,28 +21,8 @@ SIZE = "12m"
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", folder], capture_output=True, text=True, check=False
-    )
-    if made.returncode != 0:
-        pytest.skip(f"no file system can be mounted here: {made.stderr.strip()}")
-    try:
+    with small_disk(tmp_path / "small", SIZE) as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-def fill(path: Path) -> None:
-    """Take every block that is left."""
-    with path.open("wb", buffering=0) as file:
-        for size in (65_536, 4_096, 1):
-            try:
-                while file.write(bytes(size)):
-                    pass
-            except OSError:
-                continue
 
 
 def submit_until_refused(world: World) -> None:
