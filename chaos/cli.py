@@ -1,92 +1,62 @@
 """`tenure drill`: harm a tenure of its own on purpose, on this host, and say what is left.
 
-Each drill makes a home of its own in a temporary folder, which is kept when something was found. Rule: design §9, §12.
+A table of names; each drill is a module of `chaos/commands`, imported when it is called. Rule: design §9, §12.
 """
 
 from __future__ import annotations
 
-import argparse
-import random
-import shutil
-import sys
-import tempfile
-import time
-from pathlib import Path
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
 
-from chaos import boundaries, kills
-from chaos.boundaries import Mode, Stage
-from chaos.harness import StillWaitingError
+from shared.commands.arguments import likely
+from shared.errors import UsageError
 
-PASSED, FAILED = 0, 1
+DRILLS = {
+    "matrix": ("chaos.commands.matrix", "a death, or a freeze, right before and right after each boundary"),
+    "run": ("chaos.commands.run", "seeded load and seeded harm at random times"),
+}
+"""Each command's module, which has a `main(argv) -> int`, and what it does."""
 
 
 def main(argv: list[str], *, home: str | None) -> int:
-    """Run the named drill; 1 when it found anything. `home` is not used: a drill never touches a home that is in use."""
+    """Dispatch to a drill. `home` is not used: a drill never touches a home that is in use.
+
+    Raises:
+        UsageError: there is no such drill, or its command line is wrong.
+    """
     del home
-    parser = argparse.ArgumentParser(
-        prog="tenure drill", description="Kill and freeze processes of a home made for it."
-    )
-    drills = parser.add_subparsers(dest="drill", required=True)
-    random_kills = drills.add_parser("kills", help="workers and coordinators killed at random times over short jobs")
-    random_kills.add_argument("--seed", type=int, help="replays the harm of an earlier run; else a new one is drawn")
-    random_kills.add_argument("--kills", type=int, default=kills.KILLS, help="at least so many (%(default)s)")
-    random_kills.add_argument("--jobs", type=int, default=kills.JOBS, help="(%(default)s)")
-    matrix = drills.add_parser("matrix", help="a death right before and right after each boundary")
-    matrix.add_argument("--only", default="", help="cells whose name contains this")
-    matrix.add_argument("--stop", action="store_true", help="freeze until the leases have lapsed, instead of killing")
-    arguments = parser.parse_args(argv)
-    folder = Path(tempfile.mkdtemp(prefix="tenure-drill-"))
-    if arguments.drill == "kills":
-        passed = _kills(folder, arguments.seed, arguments.kills, arguments.jobs)
-    else:
-        passed = _matrix(folder, arguments.only, Mode.STOP if arguments.stop else Mode.KILL)
-    if passed:
-        shutil.rmtree(folder)
-    else:
-        _say(f"kept: {folder}")
-    return PASSED if passed else FAILED
+    if not argv:
+        raise UsageError(f"tenure drill: {_names()}?", hint="`tenure drill --help` says what each does")
+    name, rest = argv[0], argv[1:]
+    if name in {"--help", "-h"}:
+        print(help_text())
+        return 0
+    if name not in DRILLS:
+        raise UsageError(
+            f"tenure drill has no {name!r}{likely(name, list(DRILLS))}", hint="`tenure drill --help` lists them"
+        )
+    command = cast(Callable[[list[str]], int], import_module(DRILLS[name][0]).main)
+    return command(rest)
 
 
-def _kills(folder: Path, seed: int | None, count: int, jobs: int) -> bool:
-    chosen = random.SystemRandom().randrange(2**32) if seed is None else seed
-    _say(f"replay with: tenure drill kills --seed {chosen} --kills {count} --jobs {jobs}")
-    try:
-        outcome = kills.run(folder / "drill", chosen, kills=count, jobs=jobs, say=_say)
-    except StillWaitingError as error:
-        _say(f"failed: {error}")
-        return False
-    _say(str(outcome))
-    for finding in outcome.findings:
-        _say(f"  {finding}")
-    return not outcome.findings
+def help_text() -> str:
+    """Each drill on one line."""
+    lines = [
+        "usage: tenure drill NAME …",
+        "",
+        "Harms processes of a home made for it in a temporary folder, and checks what is left. No home in use is touched.",
+        "",
+    ]
+    lines += [f"  {name:<10} {summary}" for name, (_, summary) in DRILLS.items()]
+    lines += [
+        "",
+        "exit code: 0 nothing was found, 1 something was, 2 the command line is wrong, 130 interrupted",
+        "`tenure drill NAME --help` says more about one.",
+    ]
+    return "\n".join(lines)
 
 
-def _matrix(folder: Path, only: str, mode: Mode) -> bool:
-    stages: dict[str, Stage] = {}
-    failed = 0
-    chosen = [cell for cell in boundaries.cells(mode=mode) if only in str(cell)]
-    try:
-        for number, cell in enumerate(chosen, start=1):
-            stage = stages.setdefault(cell.role, Stage(folder, cell.role))
-            began = time.monotonic()
-            try:
-                found = [str(finding) for finding in stage.play(cell)]
-            except AssertionError as error:  # not reached, not dead there, or never at rest
-                found = [str(error)]
-            failed += bool(found)
-            verdict = "failed" if found else "ok"
-            _say(f"{number:>3}/{len(chosen)} {cell!s:<44} {time.monotonic() - began:5.2f} s  {verdict}")
-            for line in found:
-                _say(f"        {line}")
-            if found:
-                _say(f"        replay with: tenure drill matrix --only {cell}{' --stop' if mode is Mode.STOP else ''}")
-    finally:
-        for stage in stages.values():
-            stage.close()
-    _say(f"{len(chosen)} cells, {failed} failed")
-    return failed == 0
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def _names() -> str:
+    *first, last = DRILLS
+    return f"{', '.join(first)} or {last}"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from chaos import boundaries, cli, kills
-from chaos.boundaries import Stage
+from chaos import boundaries, cli, kills, results
+from chaos.boundaries import Cell, Stage
 from chaos.checks import Finding
 from chaos.harness import StillWaitingError
 from chaos.kills import Outcome
+from shared.errors import UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -32,11 +35,11 @@ def test_a_cell_of_the_matrix_is_played_and_nothing_is_kept(folder: Path, capsys
 
 
 def test_a_few_kills_are_drawn_and_can_be_replayed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = cli.main(["kills", "--kills", "2", "--jobs", "3", "--seed", "5"], home=None)
+    code = cli.main(["run", "--kills", "2", "--jobs", "3", "--seed", "5"], home=None)
 
     told = capsys.readouterr().out
     assert code == 0
-    assert "replay with: tenure drill kills --seed 5 --kills 2 --jobs 3" in told
+    assert "replay with: tenure drill run --seed 5 --kills 2 --jobs 3" in told
     assert ", 0 findings" in told
     assert list(folder.iterdir()) == []
 
@@ -47,7 +50,7 @@ def test_what_is_found_is_named_and_the_home_is_kept(
     outcome = Outcome(5, findings=[Finding("nothing_is_stuck", "w1.1 is still running")])
     monkeypatch.setattr(kills, "run", lambda *_args, **_options: outcome)
 
-    assert cli.main(["kills", "--seed", "5"], home=None) == 1
+    assert cli.main(["run", "--seed", "5"], home=None) == 1
     assert "nothing_is_stuck: w1.1 is still running" in capsys.readouterr().out
     assert len(list(folder.iterdir())) == 1
 
@@ -60,7 +63,7 @@ def test_a_drill_that_never_rests_has_failed(
 
     monkeypatch.setattr(kills, "run", never)
 
-    assert cli.main(["kills", "--seed", "5"], home=None) == 1
+    assert cli.main(["run", "--seed", "5"], home=None) == 1
     assert "failed: not within 30 s" in capsys.readouterr().out
 
 
@@ -86,7 +89,60 @@ def test_a_boundary_that_is_not_reached_fails_its_cell(tmp_path: Path, monkeypat
         stage.play(unreached)
 
 
-def test_only_the_two_drills_there_are_can_be_named() -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main([], home=None)
-    assert caught.value.code == 2
+@pytest.mark.parametrize(
+    "argv", [[], ["kills"], ["run", "--kils", "2"], ["run", "--seed", "x"], ["matrix", "--stop", "now"]]
+)
+def test_a_wrong_command_line_is_refused(argv: list[str], folder: Path) -> None:
+    with pytest.raises(UsageError):
+        cli.main(argv, home=None)
+    assert list(folder.iterdir()) == []
+
+
+def test_the_result_is_written_where_it_is_wanted(folder: Path) -> None:
+    place = folder / "result.json"
+
+    assert cli.main(["matrix", "--only", "no such cell", "--result", str(place)], home=None) == 0
+
+    assert results.read(place).passed
+    assert list(folder.iterdir()) == [place]
+
+
+def test_a_drill_cut_short_leaves_what_it_has(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[Cell] = []
+
+    def interrupted_at_the_third(_stage: Stage, cell: Cell) -> list[Finding]:
+        played.append(cell)
+        if len(played) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return []
+
+    monkeypatch.setattr(Stage, "play", interrupted_at_the_third)
+    place = folder / "result.json"
+
+    assert cli.main(["matrix", "--result", str(place)], home=None) == 130
+
+    result = results.read(place)
+    assert (result.passed, result.cut_short) == (False, "interrupted")
+    assert [cell.name for cell in result.cells] == [str(cell) for cell in played[:2]]
+    assert list(folder.iterdir()) == [place]
+
+
+def test_a_drill_that_breaks_says_so_and_leaves_what_it_has(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_stage: Stage, _cell: Cell) -> list[Finding]:
+        raise RuntimeError("no disk")
+
+    monkeypatch.setattr(Stage, "play", broken)
+    place = folder / "result.json"
+
+    with pytest.raises(RuntimeError):
+        cli.main(["matrix", "--result", str(place)], home=None)
+
+    assert results.read(place).cut_short == "RuntimeError: no disk"
+
+
+def test_a_place_for_the_result_that_cannot_be_is_refused_before_anything_is_done(folder: Path) -> None:
+    with pytest.raises(UsageError, match="--result"):
+        cli.main(["matrix", "--result", str(folder / "none" / "result.json")], home=None)
+    assert list(folder.iterdir()) == []
