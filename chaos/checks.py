@@ -15,6 +15,7 @@ from chaos.history import History, Job
 from chaos.witness import OUTPUT, Mark
 from shared.model.attempt import AttemptState, Exclusion, FailureClass
 from shared.model.work import WorkState
+from shared.policy.capacity import POOL_JOBS
 from shared.policy.steps import is_final_attempt, is_final_work
 
 Check = Callable[[History], list[str]]
@@ -147,12 +148,14 @@ def capacity_is_kept(history: History) -> list[str]:
     running: set[str] = set()
     found = []
     for line in history.lines:
-        if line.mark is Mark.END:
+        if line.mark in (Mark.END, Mark.GONE):
             running.discard(line.work_id)
+        if line.mark is not Mark.START:
             continue
         running.add(line.work_id)
-        if 0 < history.job_concurrency < len(running):
-            found.append(f"{len(running)} jobs at once when {line.work_id} started, {history.job_concurrency} allowed")
+        limit = history.limits.pools.get(POOL_JOBS, 0)
+        if 0 < limit < len(running):
+            found.append(f"{len(running)} jobs at once when {line.work_id} started, {limit} allowed")
     return found
 
 
@@ -169,7 +172,7 @@ def nothing_is_stuck(history: History) -> list[str]:
         if is_final_attempt(attempt.state) and attempt.exclusion is not Exclusion.RELEASED
     ]
     if history.open_orders:
-        found.append(f"{history.open_orders} stop orders are open")
+        found.append(f"{len(history.open_orders)} stop orders are open")
     return found
 
 

@@ -14,12 +14,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from chaos.history import History, Job, record
+from chaos.history import History, Job, output_in, record
 from chaos.witness import Witness
 from shared import boundary
 from shared.boundary import Boundary
@@ -93,8 +93,9 @@ class Harness:
         create(self.home.path, self.clock)
         self._ringer = Ringer(self.home.run)
         self.store = open_store(self.home.path, self.clock, ring=self._ringer)
-        config = Config(settings=settings)
-        self.store.write(lambda tx: tx.activate_config(config.to_json(), config.digest, str(folder / "tenure.toml")))
+        self.config = Config(settings=settings)
+        body, digest = self.config.to_json(), self.config.digest
+        self.store.write(lambda tx: tx.activate_config(body, digest, str(folder / "tenure.toml")))
 
     def __enter__(self) -> Self:
         return self
@@ -167,7 +168,7 @@ class Harness:
     def cancel(self, work_id: WorkId) -> None:
         """Cancel a job; from here on it may have started, or not."""
         self.store.write(lambda tx: tx.cancel_work(work_id, by="drill", reason="drill"))
-        self.jobs = [Job(job.work_id, job.status, job.cancelled or job.work_id == work_id) for job in self.jobs]
+        self.jobs = [replace(job, cancelled=job.cancelled or job.work_id == work_id) for job in self.jobs]
 
     def read(self, fn: Callable[[ReadTx], R]) -> R:
         """Read the store."""
@@ -223,10 +224,10 @@ class Harness:
         """Everything the checks look at."""
         return record(
             self.store,
-            self.home.attempts,
-            self.jobs,
-            self.witness.lines(),
-            job_concurrency=self.settings.job_concurrency,
+            output_in(self.home.attempts),
+            jobs=self.jobs,
+            lines=self.witness.lines(),
+            config=self.config,
         )
 
     def reached(self) -> list[str]:

@@ -1,36 +1,122 @@
 """What is known after a drill, as plain values: what was asked for, what the store says, what the witness says.
 
-`record` reads; everything that judges works on the result alone. Rule: design §9.
+`record` reads; everything that judges works on the result alone. Drills with real processes and the simulation make the same
+value; what only a simulation can see is empty in a drill. Rule: design §9.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.witness import Line, Mark
-from shared.ids import AttemptId, WorkId
-from shared.model.attempt import Attempt, Segment
+from chaos.witness import OUTPUT, Line, Mark
+from shared.ids import AttemptId, Incarnation, WorkId
+from shared.model.attempt import Attempt, Lease, Segment, Snapshot
+from shared.model.cancel import Cancellation
+from shared.model.host import StopOrder
+from shared.model.instant import Instant
+from shared.model.settings import Config
 from shared.model.work import Work
+from shared.policy.capacity import POOL_AGENTS, POOL_JOBS, Limits
 from shared.store.contract import Event, ReadTx, Store
 
 PAGE = 500
 OUTPUT_BYTES_MAX = 64 * 1024
+INPUTS_MAX = 1_000
+UNHELD_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it was submitted.
+    """A job as it was submitted, and how it may end. What the drill did to it widens that; no check is ever made weaker.
 
     Attributes:
         status: How it ends when it is left alone: 0 to 255, or the negative number of a signal.
         cancelled: It was cancelled; it may never start, or end early.
+        may_time_out: Its time may be up before it ends.
+        may_be_killed: The drill killed its processes, or its host; it may start and never come to its last line.
+        may_need_person: Evidence of its launch was destroyed (its shim killed, its files, its host); its outcome may be unknown,
+            so it may be left to a person. A job that nothing of that happened to must not.
+        may_run_again: Its binding declares it safe to replay, or has a retry policy: an attempt that ran may be followed by
+            another.
+        output: What it prints when it is left alone; None: that is not looked at.
     """
 
     work_id: WorkId
     status: int
     cancelled: bool = False
+    may_time_out: bool = False
+    may_be_killed: bool = False
+    may_need_person: bool = False
+    may_run_again: bool = False
+    output: str | None = OUTPUT
+
+    @property
+    def may_be_cut_short(self) -> bool:
+        """Whether it may have started and not come to its last line."""
+        return self.cancelled or self.may_time_out or self.may_be_killed
+
+    @property
+    def may_never_start(self) -> bool:
+        """Whether it may be settled, or left to a person, without having started."""
+        return self.cancelled or self.may_time_out or self.may_need_person
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """A gate that was opened (simulation only): what the store said at that very moment, before the launch saw it.
+
+    Attributes:
+        epoch, pid: Of the launch whose gate it is; the shim's pid.
+        now: The moment.
+        attempt, lease: As committed then; None: the store does not know it.
+    """
+
+    attempt_id: AttemptId
+    epoch: int
+    pid: int
+    now: Instant
+    attempt: Attempt | None
+    lease: Lease | None
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """When a coordinator or worker surely lived, frozen or not: from one event of the changefeed to another.
+
+    Attributes:
+        until_seq: The last event that was committed when it was still alive; None: it was so at the end.
+    """
+
+    who: Incarnation
+    from_seq: int
+    until_seq: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A glance at who is held, taken now and then.
+
+    Attributes:
+        at_us: Elapsed time, in microseconds, never falling; a clock that steps does not show in it.
+        able: Since the look before, a leading coordinator and a worker that may take anything over ran all the while, and the
+            store let them write.
+        unheld: (attempt, epoch) of what is unfinished, not parked, left to nobody, and without a live lease.
+    """
+
+    at_us: int
+    able: bool
+    unheld: frozenset[tuple[AttemptId, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An actor that died of an error that is none of those it may meet: its class by name, and what it said."""
+
+    who: str
+    error: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +124,37 @@ class History:
     """Everything the checks look at.
 
     Attributes:
-        job_concurrency: The limit that was in force; 0 is none.
+        limits: In force all the while.
+        lease_us: Of the configuration.
         lines: The witness, in the order it was written.
-        outputs: What each pinned attempt wrote to its standard output.
+        snapshots: What each attempt pinned at its claim.
+        pending_inputs: Numbers of the inputs of each Work that no attempt has consumed.
+        events: The changefeed, from its beginning.
         open_orders: Stop orders that nobody has proven yet.
+        cancellations: By Work, in order.
+        outputs: What each pinned attempt wrote to its standard output.
+        faults: Actors that died of an error of ours.
+        gos, lives, looks: As far as whoever recorded them could see; () when not at all.
     """
 
     jobs: tuple[Job, ...]
-    job_concurrency: int
+    limits: Limits
+    lease_us: int
     lines: tuple[Line, ...]
     works: Mapping[WorkId, Work]
     attempts: Mapping[AttemptId, Attempt]
+    snapshots: Mapping[AttemptId, Snapshot]
     segments: Mapping[AttemptId, tuple[Segment, ...]]
+    leases: Mapping[AttemptId, Lease]
+    pending_inputs: Mapping[WorkId, tuple[int, ...]]
     events: tuple[Event, ...]
+    open_orders: tuple[StopOrder, ...]
+    cancellations: Mapping[WorkId, tuple[Cancellation, ...]]
     outputs: Mapping[AttemptId, str]
-    open_orders: int
+    faults: tuple[Fault, ...] = ()
+    gos: tuple[Go, ...] = ()
+    lives: tuple[Life, ...] = ()
+    looks: tuple[Look, ...] = ()
 
     def lines_of(self, work_id: WorkId, mark: Mark) -> list[Line]:
         """What the jobs of one Work said."""
@@ -63,30 +165,104 @@ class History:
         found = [attempt for attempt in self.attempts.values() if attempt.work_id == work_id]
         return sorted(found, key=lambda attempt: attempt.number)
 
+    def job(self, work_id: WorkId) -> Job | None:
+        """The job behind a Work; None when it is none of the drill's."""
+        return next((job for job in self.jobs if job.work_id == work_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen besides the store and the witness; see the attributes of `History`."""
+
+    faults: tuple[Fault, ...] = ()
+    gos: tuple[Go, ...] = ()
+    lives: tuple[Life, ...] = ()
+    looks: tuple[Look, ...] = ()
+
+
+NOTHING_SEEN = Seen()
+
+
+def limits_of(config: Config) -> Limits:
+    """The limits that a configuration sets; read here once more, as a check must not share the code that it checks."""
+    settings = config.settings
+    return Limits(
+        {POOL_JOBS: settings.job_concurrency, POOL_AGENTS: settings.concurrency},
+        {scope.name: scope.concurrency for scope in config.scopes if scope.concurrency is not None},
+    )
+
 
 def record(
-    store: Store, attempts_dir: Path, jobs: Sequence[Job], lines: Sequence[Line], *, job_concurrency: int
+    store: Store,
+    output_of: Callable[[Attempt], str],
+    *,
+    jobs: Sequence[Job],
+    lines: Sequence[Line],
+    config: Config,
+    seen: Seen = NOTHING_SEEN,
 ) -> History:
-    """Read everything there is to know about a home that has come to rest."""
-    return store.read(lambda tx: _record(tx, attempts_dir, jobs, lines, job_concurrency))
+    """Read everything there is to know about a home that has come to rest.
+
+    Args:
+        output_of: What a pinned attempt wrote to its standard output.
+        config: The configuration that was active all the while.
+    """
+    return store.read(lambda tx: _record(tx, output_of, jobs, lines, config, seen))
 
 
 def _record(
-    tx: ReadTx, attempts_dir: Path, jobs: Sequence[Job], lines: Sequence[Line], job_concurrency: int
+    tx: ReadTx,
+    output_of: Callable[[Attempt], str],
+    jobs: Sequence[Job],
+    lines: Sequence[Line],
+    config: Config,
+    seen: Seen,
 ) -> History:
     works = _all_works(tx)
     attempts = {attempt.id: attempt for work_id in works for attempt in tx.attempts(work_id)}
+    snapshots = {attempt_id: tx.snapshot(attempt_id) for attempt_id in attempts}
+    leases = {attempt_id: tx.lease(attempt_id) for attempt_id in attempts}
     return History(
         jobs=tuple(jobs),
-        job_concurrency=job_concurrency,
+        limits=limits_of(config),
+        lease_us=config.settings.lease_us,
         lines=tuple(lines),
         works=works,
         attempts=attempts,
+        snapshots={name: found for name, found in snapshots.items() if found is not None},
         segments={attempt_id: tuple(tx.segments(attempt_id)) for attempt_id in attempts},
+        leases={name: found for name, found in leases.items() if found is not None},
+        pending_inputs={work_id: tuple(tx.pending_inputs(work_id, limit=INPUTS_MAX)) for work_id in works},
         events=_all_events(tx),
-        outputs={attempt.id: _output(attempts_dir, attempt) for attempt in attempts.values() if attempt.pin},
-        open_orders=len(tx.stop_orders()),
+        open_orders=tuple(tx.stop_orders(limit=len(attempts) + 1)),
+        cancellations={work_id: tuple(tx.cancellations(work_id)) for work_id in works},
+        outputs={attempt.id: output_of(attempt) for attempt in attempts.values() if attempt.pin},
+        faults=seen.faults,
+        gos=seen.gos,
+        lives=seen.lives,
+        looks=seen.looks,
     )
+
+
+def look(tx: ReadTx, *, at_us: int, able: bool) -> Look:
+    """Who is held now; see `Look`."""
+    unheld = frozenset((item.attempt.id, item.attempt.epoch) for item in tx.recoverable(after=None, limit=UNHELD_MAX))
+    return Look(at_us, able, unheld)
+
+
+def output_in(attempts_dir: Path) -> Callable[[Attempt], str]:
+    """Reads outputs from the directories below a home's `attempts/`."""
+
+    def read(attempt: Attempt) -> str:
+        if attempt.pin is None:
+            return ""
+        try:
+            with (attempts_dir / attempt.pin.directory / "out").open("rb") as file:
+                return file.read(OUTPUT_BYTES_MAX).decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+
+    return read
 
 
 def _all_works(tx: ReadTx) -> dict[WorkId, Work]:
@@ -105,13 +281,3 @@ def _all_events(tx: ReadTx) -> tuple[Event, ...]:
         events += page
         after = page[-1].seq
     return tuple(events)
-
-
-def _output(attempts_dir: Path, attempt: Attempt) -> str:
-    if attempt.pin is None:
-        return ""
-    try:
-        with (attempts_dir / attempt.pin.directory / "out").open("rb") as file:
-            return file.read(OUTPUT_BYTES_MAX).decode("utf-8", "replace")
-    except FileNotFoundError:
-        return ""

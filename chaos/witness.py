@@ -30,21 +30,30 @@ exit "$3"
 
 
 class Mark(StrEnum):
-    """What a job says of itself."""
+    """What a job says of itself, and what whoever drills saw of its processes."""
 
     START = "start"
     END = "end"
+    CHILD = "child"  # another process of the job began; it is seen until it is gone
+    GONE = "gone"  # the process of that pid is no more; without such a line, its end is the last that is known
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the witness; `epoch` is the one the job was launched under, `pid` its own."""
+    """One line of the witness.
+
+    Attributes:
+        epoch: The one the job was launched under.
+        pid: The process that the line is about.
+        seq: The last event in the changefeed when it was said (simulation only); None: that is not known.
+    """
 
     mark: Mark
     work_id: WorkId
     attempt_id: AttemptId
     epoch: int
     pid: int
+    seq: int | None = None
 
 
 class Witness:
@@ -63,6 +72,11 @@ class Witness:
         """
         until = str(wait) if isinstance(wait, Path) else f"{wait:g}"
         return ("/bin/sh", "-c", _SCRIPT, "job", str(self.path), until, str(status))
+
+    def tell(self, mark: Mark, line: Line) -> None:
+        """Add what was seen of the process that a line is about, e.g. that it is gone."""
+        with self.path.open("a", encoding="ascii") as file:
+            file.write(f"{mark} {line.work_id} {line.attempt_id} {line.epoch} {line.pid}\n")
 
     def lines(self) -> list[Line]:
         """Everything said so far, in the order it was said."""

@@ -14,7 +14,9 @@ from chaos.witness import OUTPUT, Line, Mark, parse
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, AttemptState, Exclusion, FailureClass, Segment
 from shared.model.evidence import Pin, ProcessIdentity
+from shared.model.host import StopOrder
 from shared.model.work import Work, WorkState
+from shared.policy.capacity import Limits
 from shared.store.contract import Event
 
 W1, W2, W3 = (WorkId(f"w{number}") for number in (1, 2, 3))
@@ -91,14 +93,19 @@ def history() -> History:
     attempts = {A1: _attempt(A1, 0, epoch=2), A2: _attempt(A2, 7)}
     return History(
         jobs=(Job(W1, 0), Job(W2, 7)),
-        job_concurrency=1,
+        limits=Limits({"jobs": 1}, {}),
+        lease_us=60_000_000,
         lines=(_line(Mark.START, W1), _line(Mark.END, W1), _line(Mark.START, W2), _line(Mark.END, W2)),
         works={W1: _work(W1, WorkState.COMPLETED), W2: _work(W2, WorkState.FAILED)},
         attempts=attempts,
+        snapshots={},
         segments={A1: (_segment(1), _segment(2)), A2: (_segment(1),)},
+        leases={},
+        pending_inputs={},
+        cancellations={},
         events=(*(_event(seq, A1, epoch) for seq, epoch in ((1, 1), (2, 2), (3, 2))), _lead(4, 1), _lead(5, 2)),
         outputs={A1: OUTPUT, A2: OUTPUT},
-        open_orders=0,
+        open_orders=(),
     )
 
 
@@ -219,7 +226,7 @@ def _slot_held(history: History) -> History:
 
 
 def _order_open(history: History) -> History:
-    return replace(history, open_orders=1)
+    return replace(history, open_orders=(StopOrder(1, A1, 1, "why", "test", None, 0, None, 1),))
 
 
 def _output_cut(history: History) -> History:
