@@ -17,7 +17,6 @@ from pathlib import Path
 from chaos.checks import Finding, examine
 from chaos.harness import COORDINATOR, Arm, Harness, Running
 from chaos.witness import Mark
-from coordinator.leadership import LEADER_LEASE_US
 from shared.boundary import Boundary, Side
 from shared.ids import WorkId
 from shared.model.instant import US_PER_MS, US_PER_S
@@ -65,9 +64,8 @@ class Cell:
 
     @property
     def frozen_s(self) -> float:
-        """How long a frozen process stays so: until its leases lapsed; a leader that keeps nobody from writing, until its own did."""
-        is_free_leader = self.role == COORDINATOR and self.boundary is Boundary.LOCK_PROBE
-        return 1.1 * LEADER_LEASE_US / US_PER_S if is_free_leader else 2 * SETTINGS.lease_us / US_PER_S
+        """How long a frozen process stays so: until its leases lapsed."""
+        return 2 * SETTINGS.lease_us / US_PER_S
 
     def __str__(self) -> str:
         return f"{self.role}-{self.boundary}-{self.side}-{self.mode}".lower()

@@ -19,6 +19,8 @@ from shared.ids import Incarnation
 from shared.logs import set_up_terminal
 from shared.model.evidence import LockState
 from shared.model.instant import US_PER_MS
+from shared.model.settings import DEFAULT, Config
+from shared.policy.lease import leader_lease_us
 from shared.process.filelock import IncarnationLock, probe
 from shared.process.watcher import Watcher
 from shared.store.regress import check_regressed
@@ -58,7 +60,16 @@ def main(options: ChildOptions) -> None:
         return probe(home.run / f"{owner}.lock", device, inode)
 
     candidate = Candidate(Incarnation(name), os.getpid(), lock.device, lock.inode)
-    leadership = Leadership(store, clock, candidate, probe_lock, lambda: bell.also_as(COORDINATOR))
+    active = store.read(lambda tx: tx.config())
+    settings = (DEFAULT if active is None else Config.from_json(active.body)).settings
+    leadership = Leadership(
+        store,
+        clock,
+        candidate,
+        probe_lock,
+        lambda: bell.also_as(COORDINATOR),
+        lease_us=leader_lease_us(settings.lease_us),
+    )
     coordinator = Coordinator(store, clock, leadership, probe_lock, watcher)
     options.stop.on_ask(bell.ring)
     log.info("coordinator.started", extra={"coordinator": name, "pid": os.getpid()})

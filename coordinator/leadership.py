@@ -14,12 +14,11 @@ from shared.errors import LeadershipLostError
 from shared.ids import Incarnation
 from shared.model.evidence import LockState
 from shared.model.host import Leader
-from shared.model.instant import US_PER_S, Instant
+from shared.model.instant import Instant
+from shared.policy.lease import LEADER_LEASE_US
 from shared.store.contract import Store, Tx
 
 log = logging.getLogger(__name__)
-
-LEADER_LEASE_US = 15 * US_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +41,22 @@ class Leadership:
         candidate: Candidate,
         probe: Callable[[str, int, int], LockState],
         on_lead: Callable[[], None],
+        *,
+        lease_us: int = LEADER_LEASE_US,
     ) -> None:
         """Take the doors.
 
         Args:
             probe: Probes an incarnation's lock file by (incarnation, device, inode).
             on_lead: Called each time leadership was taken.
+            lease_us: How long it lasts unless renewed; renewed each third.
         """
         self._store = store
         self._clock = clock
         self._candidate = candidate
         self._probe = probe
         self._on_lead = on_lead
+        self._lease_us = lease_us
         self._announced: int | None = None
         self.generation: int | None = None
         self.renewal_due_us = 0
@@ -77,14 +80,14 @@ class Leadership:
                 pid=me.pid,
                 lock_device=me.lock_device,
                 lock_inode=me.lock_inode,
-                duration_us=LEADER_LEASE_US,
+                duration_us=self._lease_us,
                 proven_dead=proven_dead,
             )
         )
         if leader is None:
             return False
         self.generation = leader.generation
-        self.renewal_due_us = self._clock.now().mono_us + LEADER_LEASE_US // 3
+        self.renewal_due_us = self._clock.now().mono_us + self._lease_us // 3
         self._on_lead()
         log.info("leader.taken", extra={"coordinator": me.id, "generation": leader.generation})
         return True
@@ -93,13 +96,13 @@ class Leadership:
         """First call of every transaction of a leader. Raises LeadershipLostError."""
         if self.generation is None:
             raise LeadershipLostError(0, None)
-        tx.lead(self._candidate.id, self.generation, duration_us=LEADER_LEASE_US, renew_after_us=LEADER_LEASE_US // 3)
+        tx.lead(self._candidate.id, self.generation, duration_us=self._lease_us, renew_after_us=self._lease_us // 3)
 
     def renew_if_due(self, now: Instant) -> None:
         """Renew in a transaction of its own when a third of the lease has passed. Raises LeadershipLostError."""
         if now.mono_us >= self.renewal_due_us:
             self._store.write(self.assert_in)
-            self.renewal_due_us = now.mono_us + LEADER_LEASE_US // 3
+            self.renewal_due_us = now.mono_us + self._lease_us // 3
 
     def lost(self, error: LeadershipLostError) -> None:
         """Stop writing and stand by; workers' leases are untouched."""

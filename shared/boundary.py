@@ -142,6 +142,7 @@ class Trap:
 
 
 _hook: Callable[[Boundary, Side], None] | None = None
+_heirs: set[str] = set()
 
 
 def reached(boundary: Boundary, side: Side) -> None:
@@ -154,6 +155,7 @@ def install(hook: Callable[[Boundary, Side], None] | None) -> None:
     """Let `hook` see every boundary of this process from now on; None takes it away."""
     global _hook  # noqa: PLW0603 - one per process, by meaning
     _hook = hook
+    _heirs.clear()
 
 
 def arm(home: str | os.PathLike[str]) -> bool:
@@ -177,9 +179,16 @@ def arm(home: str | os.PathLike[str]) -> bool:
     return matches
 
 
-def armed() -> dict[str, str | int] | None:
-    """The order in force, for a shim that this process launches; None when there is none."""
-    if isinstance(_hook, Trap):
+def armed(heir: str) -> dict[str, str | int] | None:
+    """The order in force, for the first process of its kind that this one starts; None when there is none, and for all later ones.
+
+    Only one is hit: what makes good for it has to come past the same boundary.
+
+    Args:
+        heir: `shim` or `zygote`.
+    """
+    if isinstance(_hook, Trap) and heir not in _heirs:
+        _heirs.add(heir)
         return {"order": _hook.order, "log": _hook.log, "worker_pid": _hook.worker_pid}
     return None
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from shared import boundary
 from shared.clock import SystemClock
 from shared.commands.open_home import command_for, opened, place_of_home, working_folder
 from shared.config.loader import load, parse
@@ -92,6 +93,7 @@ def _make(path: Path) -> None:
     if any(home.attempts.iterdir()):
         message = f"{path} holds attempts, but the store that knows them is gone"
         raise StoreUnavailableError("store_regressed", message, hint=f"put a backup back as {home.store}")
+    boundary.arm(path)
     try:
         sqlite.create(home.path, SystemClock())
     except RefusedError:

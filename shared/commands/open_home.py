@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from shared import boundary
 from shared.clock import SystemClock
 from shared.errors import UsageError
 from shared.home import Home, check_home, find_home
@@ -57,6 +58,7 @@ def opened(named: str | None) -> Iterator[OpenHome]:
     from shared.store.sqlite.store import open_store
 
     place = place_of_home(named)
+    boundary.arm(place.path)
     clock = SystemClock()
     with closing(Ringer(place.run)) as ring, closing(open_store(place.path, clock, ring=ring)) as store:
         yield OpenHome(place, store, clock, named)

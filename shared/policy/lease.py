@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from shared.model.attempt import Attempt, AttemptState, Lease
-from shared.model.instant import Instant, elapsed_us
+from shared.model.instant import US_PER_S, Instant, elapsed_us
 from shared.policy.steps import is_final_attempt
 
 ACCEPT_TIMEOUT_US = 5_000_000
+LEADER_LEASE_US = 15 * US_PER_S
 
 
 def is_live(lease: Lease, now: Instant) -> bool:
@@ -22,6 +23,14 @@ def renewed_expiry(expires_mono_us: int, now: Instant, lease_us: int) -> int:
 def accept_timeout_us(lease_us: int) -> int:
     """How long a claim may stay unaccepted: 5 s, at most a third of the lease. Rule: design §5."""
     return min(ACCEPT_TIMEOUT_US, lease_us // 3)
+
+
+def leader_lease_us(lease_us: int) -> int:
+    """How long a coordinator leads unless it renews: 15 s, and no longer than the leases it watches over.
+
+    Who sets short leases wants what is frozen to be replaced soon, a leader not last. Rule: design §5.
+    """
+    return min(LEADER_LEASE_US, lease_us)
 
 
 def renewal_due_us(lease_us: int) -> int:

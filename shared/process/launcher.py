@@ -341,8 +341,10 @@ class _Zygote:
 def _python(mode: str, *descriptors: int) -> subprocess.Popen[bytes]:
     """Start our zygote clean: isolated, own session, nothing inherited but these descriptors."""
     loader_path = os.environ.get("LD_LIBRARY_PATH")  # some builds of Python do not start without it
+    arm = boundary.armed("zygote")
+    words = [mode, "" if arm is None else json.dumps(arm), *map(str, descriptors), str(inherited_file_limit())]
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _BOOT, mode, *map(str, descriptors), str(inherited_file_limit())],
+        [sys.executable, "-I", "-S", "-c", _BOOT, *words],
         pass_fds=descriptors,
         start_new_session=True,
         stdin=subprocess.DEVNULL,
@@ -368,7 +370,7 @@ def _encode(spec: LaunchSpec, leaf: str | None) -> bytes:
         "grace_s": spec.grace_s,
         "leaf": leaf,
         "output_max": spec.output_max,
-        "arm": boundary.armed(),
+        "arm": boundary.armed("shim"),
     }
     data = json.dumps(order).encode()
     return len(data).to_bytes(HEADER_BYTES, "big") + data

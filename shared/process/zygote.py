@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import json
 import os
 import resource
 import signal
@@ -34,8 +35,13 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Serve as the launcher asked: `serve CONTROL FILES_SOFT` or `once GATE DIRECTORY FILES_SOFT`."""
-    mode, *numbers = arguments
+    """Serve as the launcher asked: `serve ARM CONTROL FILES_SOFT` or `once ARM GATE DIRECTORY FILES_SOFT`.
+
+    ARM is a drill's order as JSON (`boundary.armed`), else empty.
+    """
+    mode, arm, *numbers = arguments
+    if arm:
+        boundary.inherit(json.loads(arm))
     *descriptors, files_soft = map(int, numbers)
     for fd in descriptors:
         os.set_inheritable(fd, False)  # noqa: FBT003 - the signature is the standard library's
@@ -119,6 +125,7 @@ def _fork_shim(
 ) -> None:
     if boundary.fork(Boundary.SHIM_FORK) != 0:
         return
+    boundary.install(None)  # a shim is armed by its own order alone
     if control is not None:
         control.close()  # no exec follows that would: a copy here would hide the worker's death from the zygote
     _prctl(PR_SET_NAME, b"tenure-shim", 0, 0, 0)

@@ -140,11 +140,19 @@ class TestArming:
         self.order(monkeypatch, "claim_commit:after:KILL", "d1")
 
         assert boundary.arm(home) is True
-        assert boundary.armed() == {
-            "order": "claim_commit:after:KILL",
-            "log": str(home / "drill.log"),
-            "worker_pid": os.getpid(),
-        }
+        order = {"order": "claim_commit:after:KILL", "log": str(home / "drill.log"), "worker_pid": os.getpid()}
+        assert boundary.armed("shim") == order
+        assert boundary.armed("zygote") == order
+
+    def test_only_the_first_of_a_kind_inherits_it(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What is launched to make good for it must get past the same boundary."""
+        self.order(monkeypatch, "exit_rename:before:KILL", "d1")
+        boundary.arm(home)
+
+        assert boundary.armed("shim") is not None
+        assert boundary.armed("shim") is None
+        boundary.arm(home)
+        assert boundary.armed("shim") is not None, "a new order is another one"
 
     @pytest.mark.parametrize(
         ("order", "drill", "content"),
@@ -163,7 +171,7 @@ class TestArming:
         (home / "drill").unlink() if content is None else (home / "drill").write_text(content)
 
         assert boundary.arm(home) is False
-        assert boundary.armed() is None
+        assert boundary.armed("shim") is None
 
     @pytest.mark.parametrize(
         "order",

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.leadership import LEADER_LEASE_US
 from shared.errors import IndeterminateError
 from shared.model.attempt import AttemptState
 from shared.model.evidence import LockState
 from shared.model.host import Leader
 from shared.model.instant import US_PER_S
+from shared.policy.lease import LEADER_LEASE_US
 from tests.support.sites import Head, Site
 
 

@@ -13,10 +13,12 @@ from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, AttemptState, Exclusion, Invoke, Lease
 from shared.model.instant import US_PER_S, Instant
 from shared.policy.lease import (
+    LEADER_LEASE_US,
     accept_timeout_us,
     beat_due_us,
     is_adoptable,
     is_live,
+    leader_lease_us,
     renewal_due_us,
     renewed_expiry,
 )
@@ -146,3 +148,12 @@ def test_an_attempt_that_is_not_in_the_store_is_not_adoptable() -> None:
     assert is_adoptable(ATTEMPT, 3, work_open=True), "control"
 
     assert not is_adoptable(None, 3, work_open=True)
+
+
+@pytest.mark.req("L01")
+@pytest.mark.parametrize(
+    ("lease_us", "expected_us"),
+    [(1_500_000, 1_500_000), (LEADER_LEASE_US, LEADER_LEASE_US), (60 * US_PER_S, LEADER_LEASE_US)],
+)
+def test_a_leader_is_replaced_no_later_than_a_worker(lease_us: int, expected_us: int) -> None:
+    assert leader_lease_us(lease_us) == expected_us
