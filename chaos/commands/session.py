@@ -15,8 +15,9 @@ from pathlib import Path
 
 from chaos import host
 from chaos.ledger import Ledger
+from chaos.report.page import page
 from chaos.results import Result
-from chaos.written import require_writable
+from chaos.written import require_writable, write_private
 from shared.clock import SystemClock
 from shared.commands.arguments import Parser
 
@@ -34,9 +35,11 @@ def drill(name: str, parser: Parser, argv: list[str], play: Callable[[Namespace,
         UsageError: the command line is wrong; nothing was done.
     """
     parser.add_argument("--result", type=Path, metavar="FILE", help="write what it came to, as JSON")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write it as a page for a browser")
     given = parser.parse(argv)
-    if given.result is not None:
-        require_writable(given.result, "--result")
+    for place, option in ((given.result, "--result"), (given.page, "--page")):
+        if place is not None:
+            require_writable(place, option)
     clock = SystemClock()
     here = host.probe()
     folder = Path(tempfile.mkdtemp(prefix="tenure-drill-"))
@@ -63,6 +66,9 @@ def _leave(result: Result, folder: Path, given: Namespace) -> None:
     """Write the result where it is wanted; keep the folder when there is something to be seen in it."""
     if given.result is not None:
         result.write(given.result)
+    if given.page is not None:
+        write_private(given.page, page([result]))
+        _say(f"page: {given.page}")
     if result.passed or result.cut_short == "interrupted":
         shutil.rmtree(folder)
         return

@@ -14,7 +14,9 @@ from chaos.boundaries import Cell, Stage
 from chaos.checks import Finding
 from chaos.harness import StillWaitingError
 from chaos.kills import Outcome
-from shared.errors import UsageError
+from chaos.report.page import page
+from shared.errors import ConfigError, UsageError
+from tests.support.drill_results import a_result
 
 
 @pytest.fixture(autouse=True)
@@ -146,3 +148,37 @@ def test_a_place_for_the_result_that_cannot_be_is_refused_before_anything_is_don
     with pytest.raises(UsageError, match="--result"):
         cli.main(["matrix", "--result", str(folder / "none" / "result.json")], home=None)
     assert list(folder.iterdir()) == []
+
+
+def test_results_become_a_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    places = [folder / "one.json", folder / "two.json"]
+    for place in places:
+        a_result().write(place)
+
+    assert cli.main(["report", *map(str, places), "--page", str(folder / "page.html")], home=None) == 0
+
+    assert (folder / "page.html").read_text("utf-8") == page([a_result(), a_result()])
+    assert (folder / "page.html").stat().st_mode & 0o777 == 0o600
+    assert f"{places[0]}: matrix: 0 lost, 0 run twice, 0 false success" in capsys.readouterr().out
+
+
+def test_a_file_that_is_no_result_is_refused_and_no_page_is_written(folder: Path) -> None:
+    (folder / "odd.json").write_text("{}", "ascii")
+    a_result().write(folder / "good.json")
+
+    with pytest.raises(ConfigError, match=r"odd\.json: is no result of a drill"):
+        cli.main(
+            ["report", str(folder / "good.json"), str(folder / "odd.json"), "--page", str(folder / "p")], home=None
+        )
+    with pytest.raises(UsageError, match="which results"):
+        cli.main(["report"], home=None)
+    assert sorted(path.name for path in folder.iterdir()) == ["good.json", "odd.json"]
+
+
+def test_a_drill_writes_its_page_where_it_is_wanted(folder: Path) -> None:
+    place = folder / "page.html"
+
+    assert cli.main(["matrix", "--only", "no such cell", "--page", str(place)], home=None) == 0
+
+    assert "Nothing was tried" in place.read_text("utf-8")
+    assert list(folder.iterdir()) == [place]
