@@ -123,8 +123,11 @@ ELSEWHERE = frozenset(
         Boundary.CONFIG_COMMIT,
         Boundary.SUBMIT_COMMIT,
         Boundary.CANCEL_COMMIT,
-        Boundary.HOME_RENAME,
+        Boundary.STORE_LINK,
         Boundary.HOME_SYNC,
+        # On a full disk alone: tests/unit/test_ballast.py kills there.
+        Boundary.BALLAST_FREE,
+        Boundary.BALLAST_RENAME,
         # The zygote's, the shim's and the child's: the drill of the launch protocol.
         Boundary.REAPER_PROBE,
         Boundary.SHIM_FORK,

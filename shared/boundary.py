@@ -1,6 +1,6 @@
 """The named crash boundaries of tenure, and the only wrappers through which an effect happens.
 
-An effect is a fork, a signal, a rename, an fsync, a file lock or a commit: the instants at which a death leaves the world
+An effect is a fork, a signal, a name given or taken away, an fsync, a file lock or a commit: the instants at which a death leaves the world
 in another state. Each wrapper asks for the boundary it crosses and reaches it before and after, so that an effect without
 a name cannot be written. Unarmed, `reached` is one comparison.
 
@@ -55,8 +55,10 @@ class Boundary(StrEnum):
     QUEUE_LOCK = auto()
     INCARNATION_LOCK = auto()
     LOCK_PROBE = auto()
-    HOME_RENAME = auto()
+    STORE_LINK = auto()  # a store that is whole gets its name
     HOME_SYNC = auto()
+    BALLAST_FREE = auto()
+    BALLAST_RENAME = auto()
     # A launch, as the worker sees it.
     ATTEMPT_MKDIR = auto()
     ATTEMPT_SPEC = auto()
@@ -242,6 +244,20 @@ def rename(
     """`os.rename`; replaces `target`."""
     reached(at, Side.BEFORE)
     os.rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+    reached(at, Side.AFTER)
+
+
+def link(source: str | os.PathLike[str], target: str | os.PathLike[str], at: Boundary) -> None:
+    """`os.link`; unlike a rename it never takes the place of another file, but fails when `target` exists."""
+    reached(at, Side.BEFORE)
+    os.link(source, target)
+    reached(at, Side.AFTER)
+
+
+def unlink(path: str | os.PathLike[str], at: Boundary) -> None:
+    """`os.unlink`, of a file whose being there means something."""
+    reached(at, Side.BEFORE)
+    os.unlink(path)
     reached(at, Side.AFTER)
 
 

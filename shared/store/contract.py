@@ -306,7 +306,7 @@ class Tx(ReadTx, Protocol):
 
     def record_phases(self, key: LeaseKey, phases: Sequence[Phase]) -> None:
         """Add to the trail of this lease's segment: a phase by its name, once when it begins and once when it has ended; a later
-        report of a name replaces the earlier one. The segment keeps the first 16 names, reports of others are only counted.
+        report of a name replaces the earlier one; the same one again writes nothing. The segment keeps the first 16 names, reports of others are only counted.
 
         Rides on the transition it comes behind in its transaction. A refusal only leaves the trail short. Rule: E15.
         """

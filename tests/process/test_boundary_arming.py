@@ -44,9 +44,12 @@ class Connection:
 def test_every_effect_lies_between_the_two_sides_of_its_boundary(
     reached: list[tuple[Boundary, Side]], tmp_path: Path
 ) -> None:
-    at = Boundary.HOME_RENAME
+    at = Boundary.STORE_LINK
     boundary.mkdir(tmp_path / "a", at)
     boundary.rename(tmp_path / "a", tmp_path / "b", at)
+    (tmp_path / "file").touch()
+    boundary.link(tmp_path / "file", tmp_path / "other", at)
+    boundary.unlink(tmp_path / "file", at)
     fd = os.open(tmp_path / "b", os.O_RDONLY)
     boundary.fsync(fd, at)
     boundary.flock(fd, fcntl.LOCK_EX, at)
@@ -64,16 +67,16 @@ def test_every_effect_lies_between_the_two_sides_of_its_boundary(
     assert sleeper.wait() == -9
 
     assert (tmp_path / "b").is_dir()
-    assert reached == [(at, BEFORE), (at, AFTER)] * 8
+    assert reached == [(at, BEFORE), (at, AFTER)] * 10
 
 
 def test_an_effect_that_failed_does_not_reach_the_far_side(
     reached: list[tuple[Boundary, Side]], tmp_path: Path
 ) -> None:
     with pytest.raises(FileNotFoundError):
-        boundary.rename(tmp_path / "none", tmp_path / "b", Boundary.HOME_RENAME)
+        boundary.rename(tmp_path / "none", tmp_path / "b", Boundary.STORE_LINK)
 
-    assert reached == [(Boundary.HOME_RENAME, BEFORE)]
+    assert reached == [(Boundary.STORE_LINK, BEFORE)]
 
 
 def test_one_commit_crosses_the_boundary_of_each_of_its_transitions(reached: list[tuple[Boundary, Side]]) -> None:

@@ -6,7 +6,7 @@ import itertools
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -148,6 +148,14 @@ class World:
         self._stores.append(store)
         return store
 
+    @contextmanager
+    def outsider(self) -> Iterator[sqlite3.Connection]:
+        """Another program's way into the same file, past everything that a store of ours keeps to."""
+        with closing(sqlite3.connect(self.home / "store.db", isolation_level=None)) as connection:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA synchronous = OFF")
+            yield connection
+
     def close(self) -> None:
         for store in self._stores:
             store.close()
@@ -186,6 +194,10 @@ class World:
 
     def as_leader(self, fn: Callable[[Tx], R]) -> R:
         """Run `fn` in one transaction as the leader, taking the lead (again) when that is needed."""
+        return self.store.write(self.led(fn))
+
+    def led(self, fn: Callable[[Tx], R]) -> Callable[[Tx], R]:
+        """`fn` as the leader runs it, for a transaction of the caller's; takes the lead now when that is needed."""
         stored = self.store.read(lambda tx: tx.leader())
         now = self.clock.now()
         live = stored is not None and stored.boot_id == now.boot_id and stored.expires_mono_us > now.mono_us
@@ -194,11 +206,11 @@ class World:
         leader, generation = self.leader, self.generation
         assert leader is not None
 
-        def led(tx: Tx) -> R:
+        def leading(tx: Tx) -> R:
             tx.lead(leader, generation, duration_us=LEADERSHIP_US, renew_after_us=LEADERSHIP_US // 3)
             return fn(tx)
 
-        return self.store.write(led)
+        return leading
 
     # --- the life of a job
 

@@ -159,25 +159,27 @@ def add_finished(world: World, count: int) -> None:
     """That many finished Works with all that an attempt leaves."""
     first = add_copies(world, COPY_WORK, "w2", count)
     params = {"first": first, "count": count}
-    world.store._db.rows("DROP TRIGGER attempt_number")  # type: ignore[attr-defined] # it keeps an end from being inserted
-    for table, columns in (
-        ("attempt", "'w' || (:first + i) || '.1', 'w' || (:first + i)"),
-        ("lease", "'w' || (:first + i) || '.1'"),
-        ("snapshot", "'w' || (:first + i) || '.1'"),
-        ("segment", "'w' || (:first + i) || '.1'"),
-    ):
-        names = [row["name"] for row in world.store._db.rows(f"SELECT name FROM pragma_table_info('{table}')")]  # type: ignore[attr-defined]
-        rest = ", ".join(names[columns.count("|| (") :])
-        key = "id" if table == "attempt" else "attempt_id"
-        world.store._db.rows(  # type: ignore[attr-defined]
-            f"{NUMBERS} INSERT INTO {table} SELECT {columns}, {rest} FROM n JOIN {table} ON {table}.{key} = 'w2.1'",
-            params,
-        )
+    with world.outsider() as outsider:
+        outsider.execute("DROP TRIGGER attempt_number")  # it keeps an end from being inserted
+        for table, columns in (
+            ("attempt", "'w' || (:first + i) || '.1', 'w' || (:first + i)"),
+            ("lease", "'w' || (:first + i) || '.1'"),
+            ("snapshot", "'w' || (:first + i) || '.1'"),
+            ("segment", "'w' || (:first + i) || '.1'"),
+        ):
+            names = [row["name"] for row in outsider.execute(f"SELECT name FROM pragma_table_info('{table}')")]
+            rest = ", ".join(names[columns.count("|| (") :])
+            key = "id" if table == "attempt" else "attempt_id"
+            outsider.execute(
+                f"{NUMBERS} INSERT INTO {table} SELECT {columns}, {rest} FROM n JOIN {table} ON {table}.{key} = 'w2.1'",
+                params,
+            )
 
 
 def add_copies(world: World, sql: str, like: str, count: int) -> int:
     """Copy a row, with numbers of their own behind all others; the number before the first copy."""
-    first = world.store._db.value("SELECT max(number) FROM work")  # type: ignore[attr-defined]
-    world.store._db.rows(sql, {"first": first, "count": count, "like": like})  # type: ignore[attr-defined]
-    world.store._db.rows("UPDATE counter SET value = ? WHERE name IN ('work', 'ready')", (first + count,))  # type: ignore[attr-defined]
-    return int(first)
+    with world.outsider() as outsider:
+        first: int = outsider.execute("SELECT max(number) FROM work").fetchone()[0]
+        outsider.execute(sql, {"first": first, "count": count, "like": like})
+        outsider.execute("UPDATE counter SET value = ? WHERE name IN ('work', 'ready')", (first + count,))
+    return first

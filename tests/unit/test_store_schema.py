@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from shared.boundary import Boundary
 from shared.errors import FenceViolationError
 from shared.model.instant import US_PER_S
 from shared.store.sqlite.connection import Connection
@@ -221,7 +222,7 @@ def test_a_deferred_violation_is_refused_at_the_commit_and_nothing_kept(connecti
     connection.rows("UPDATE attempt SET epoch = 3 WHERE id = 'w1.1'")
 
     with pytest.raises(FenceViolationError, match="FOREIGN KEY"):
-        connection.commit([])
+        connection.commit([Boundary.RECOVERY_COMMIT])
     connection.rollback()
 
     assert connection.value("SELECT epoch FROM attempt WHERE id = 'w1.1'") == 2

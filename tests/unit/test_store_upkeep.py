@@ -370,17 +370,18 @@ def test_what_retention_took_away_is_no_sign_of_the_past(world: World) -> None:
     """The control of the above: the row is gone, the counter is not."""
     key = world.ended(world.worker())
     attempts = launched(world, f"{key.attempt_id}.1")
-    for statement in (
-        "DELETE FROM lease",
-        "DELETE FROM segment",
-        "DELETE FROM snapshot",
-        "UPDATE input SET consumed_by = NULL",
-        "DELETE FROM attempt",
-    ):
-        world.store._db.rows(statement)  # type: ignore[attr-defined]
-    assert check_regressed(world.store, attempts) == []
-    world.store._db.rows("DELETE FROM input")  # type: ignore[attr-defined]
-    world.store._db.rows("DELETE FROM work")  # type: ignore[attr-defined]
+    with world.outsider() as outsider:
+        for statement in (
+            "DELETE FROM lease",
+            "DELETE FROM segment",
+            "DELETE FROM snapshot",
+            "UPDATE input SET consumed_by = NULL",
+            "DELETE FROM attempt",
+        ):
+            outsider.execute(statement)
+        assert check_regressed(world.store, attempts) == []
+        outsider.execute("DELETE FROM input")
+        outsider.execute("DELETE FROM work")
 
     assert check_regressed(world.store, attempts) == []
 
@@ -399,7 +400,8 @@ def test_a_store_with_fewer_events_than_were_seen_is_refused(world: World) -> No
     other = world.open()
     other.write(lambda tx: tx.finish(key, SUCCEEDED, COMPLETED))
     world.store.write(lambda tx: tx.renew(key.owner, lease_us=LEASE_US))
-    other._db.rows("UPDATE sqlite_sequence SET seq = seq - 1 WHERE name = 'event'")  # type: ignore[attr-defined]
+    with world.outsider() as outsider:
+        outsider.execute("UPDATE sqlite_sequence SET seq = seq - 1 WHERE name = 'event'")
 
     for store in (world.store, other):
         with pytest.raises(StoreUnavailableError) as caught:

@@ -83,6 +83,7 @@ class Connection:
         except sqlite3.Error as error:
             raise translated(error, f"open {path}") from error
         self.raw.row_factory = sqlite3.Row
+        self._accounted = 0  # changes of rows that happened inside a transaction of ours
 
     def set_pragmas(self) -> None:
         """Set what must hold on this connection and read it back. Raises StoreUnavailableError."""
@@ -117,8 +118,14 @@ class Connection:
         return found[0][0] if found else None
 
     def begin(self, *, writing: bool) -> None:
-        """Begin a transaction; a writing one has the write lock from here on."""
+        """Begin a transaction; a writing one has the write lock from here on.
+
+        Raises:
+            FenceViolationError: since the last one something was written outside of any, and so committed without a boundary.
+        """
         sql = "BEGIN IMMEDIATE" if writing else "BEGIN"
+        if self.raw.total_changes != self._accounted:
+            raise FenceViolationError("something was written outside a transaction")
         self.statements += 1
         try:
             if self._seam is not None:
@@ -131,8 +138,11 @@ class Connection:
         """Commit, crossing these boundaries.
 
         Raises:
+            FenceViolationError: something was written and no boundary is named, so no drill could kill there; nothing is kept.
             IndeterminateError: COMMIT was sent and failed in a way that leaves its outcome open; this connection has failed.
         """
+        if not at and self.raw.total_changes != self._accounted:
+            raise FenceViolationError("a write crosses no boundary: its transition names none")
         self.statements += 1
         try:
             if self._seam is not None:
@@ -147,12 +157,14 @@ class Connection:
             self.failure = known
             raise IndeterminateError(f"whether the commit happened is unknown: {error}") from error
         self.commits += 1
+        self._accounted = self.raw.total_changes
 
     def rollback(self) -> None:
         """Give up the open transaction; nothing when SQLite has done so already. What went wrong before it counts, so it never raises."""
         try:
             if self.raw.in_transaction:
                 self.raw.execute("ROLLBACK")
+            self._accounted = self.raw.total_changes  # it counts what was given up too
         except sqlite3.Error as error:
             self.failure = self.failure or translated(error, "ROLLBACK")
 

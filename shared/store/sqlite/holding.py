@@ -130,7 +130,10 @@ class Holding(Ends):
                 kept[one.name] = one
             else:
                 dropped += 1
-        self._fenced(RECORD_PHASES, key, {"phases": phases_text(kept.values()), "dropped": dropped})
+        trail = phases_text(kept.values())
+        if (trail, dropped) == (text, 0):
+            return  # told before: an unanswered commit had kept it
+        self._fenced(RECORD_PHASES, key, {"phases": trail, "dropped": dropped})
         told = {"phases": [(one.name, one.outcome) for one in phases]}
         self._event("segment.phases", told, attempt=key.attempt_id, epoch=key.epoch)
         if not self.notes.boundaries:  # alone; else it rides on the transition it comes with

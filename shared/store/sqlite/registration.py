@@ -29,7 +29,8 @@ LEADING = """SELECT expires_mono_us FROM leader
   WHERE owner = :owner AND generation = :generation AND boot_id = :boot AND expires_mono_us > :mono"""
 RENEW_LEADERSHIP = """UPDATE leader SET expires_mono_us = max(expires_mono_us, :expires)
   WHERE owner = :owner AND generation = :generation AND boot_id = :boot AND expires_mono_us > :mono RETURNING generation"""
-RESIGN = "UPDATE leader SET expires_mono_us = 0 WHERE owner = ? AND generation = ? RETURNING generation"
+RESIGN = """UPDATE leader SET expires_mono_us = 0
+  WHERE owner = ? AND generation = ? AND expires_mono_us <> 0 RETURNING generation"""
 
 
 class Registrations(Writing):

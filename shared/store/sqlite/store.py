@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
+from shared.boundary import Boundary, fsync, link
 from shared.clock import Clock
 from shared.errors import RefusedError, StoreUnavailableError
 from shared.home import Home
@@ -292,7 +293,7 @@ def create(home: Path, clock: Clock, *, place: Place | None = None) -> None:
             finally:
                 connection.close()  # the last one: moves the log into the file and removes it
             Ballast(home).restore()
-            os.link(part, paths.store)
+            link(part, paths.store, Boundary.STORE_LINK)
             part.unlink()
             _sync_folder(home)
     finally:
@@ -300,8 +301,6 @@ def create(home: Path, clock: Clock, *, place: Place | None = None) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    from shared.boundary import Boundary, fsync
-
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fsync(fd, Boundary.HOME_SYNC)

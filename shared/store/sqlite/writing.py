@@ -102,6 +102,7 @@ class Writing(Reads):
         if found.startswith(f"{self._now.boot_id}:"):
             raise foreign_time_namespace()
         self._db.rows(SET_TIME_NAMESPACE, (mine,))
+        self._note(Boundary.REGISTER_COMMIT)
 
     # Counting and telling
     def _count(self, name: str) -> int:
