@@ -61,14 +61,14 @@ button:focus-visible,a:focus-visible,summary:focus-visible,.wide:focus-visible{o
 .findings{list-style:none}.findings li{padding:12px 0 12px 14px;border-left:3px solid var(--bad);margin-bottom:12px}
 .findings p{overflow-wrap:anywhere;margin-top:2px}
 .story{margin-top:22px}figcaption{font-weight:560;margin-bottom:6px;overflow-wrap:anywhere}
-.lanes{display:flex;min-width:640px}
+.lanes{display:flex;min-width:640px;padding-right:8px}
 .names{list-style:none;flex:none;max-width:200px;position:sticky;left:0;z-index:1;background:var(--paper);padding-right:14px;font:13px/26px var(--mono)}
 .names li{height:26px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.names small{font:12px var(--sans);margin-left:8px}
 svg.axis{flex:1;min-width:0;overflow:visible}
 .axis{padding:0}.scale{font-size:11.5px;fill:var(--soft)}.tick{stroke:var(--line)}.rule{stroke:var(--line);stroke-opacity:.6}
 .span rect{fill:var(--worker)}.span text{font-size:11.5px;fill:var(--bar-ink)}
 .span.k-lease rect{fill:var(--lease)}.span.k-process rect{fill:var(--process)}.span.k-leader rect{fill:var(--leader)}
-.span.k-recovered rect{fill:var(--lease);fill-opacity:.72}.span.k-frozen rect,.span.k-stopped rect{fill:var(--open)}
+.span.k-work rect{fill-opacity:.6}.span.k-work text{fill:var(--ink)}.span.k-frozen rect,.span.k-stopped rect{fill:var(--open)}
 .mark path,.mark circle,.mark rect{fill:none;stroke:var(--ink);stroke-width:1.6}.mark circle{fill:var(--paper);stroke-width:1.4}
 .mark.k-kill path{stroke:var(--bad);stroke-width:2.6}.mark.k-stop path,.mark.k-cont path{stroke:var(--open);stroke-width:2.4}
 .mark.k-fault path{stroke:var(--bad);fill:var(--bad-bg)}.mark.k-end rect{fill:var(--ink)}.mark .reach{stroke:none!important;fill:transparent!important}
