@@ -8,7 +8,8 @@ transaction. Nothing else writes.
 `key.epoch`, the lease row has this owner and epoch, `boot_id = now.boot_id`, `revoked_at_us IS NULL`, and
 `expires_mono_us > now.mono_us`. Otherwise it raises `LeaseLostError` and nothing of the transaction is kept.
 
-**Leadership.** A transition marked *leader* may be called only after `tx.lead(...)` in the same transaction.
+**Leadership.** A transition marked *leader* may be called only after `tx.lead(...)` in the same transaction; every event of that
+transaction carries the leader's `generation`.
 
 **Bells.** A transition that makes something due for another process notes whom to wake; the store rings after COMMIT. A lost bell
 costs a bounded poll, never work.

@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from chaos.fold import MisfitError
 from shared.errors import FenceViolationError, LeaseLostError, RefusedError
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import AttemptState, Ending, FailureClass, LeaseKey, Phase
@@ -313,5 +314,5 @@ def test_the_reference_refuses_a_changefeed_that_skips_a_step() -> None:
         world.close()
 
     assert fold(events).works == {"w1": WorkState.COMPLETED}
-    with pytest.raises(AssertionError):
+    with pytest.raises(MisfitError):
         fold(event for event in events if event.kind != "attempt.pinned")

@@ -124,7 +124,7 @@ class Registrations(Writing):
             self._note(Boundary.LEADER_COMMIT)
             if self._db.one(RENEW_LEADERSHIP, params) is None:
                 raise self._leadership_lost(generation)
-        self._leading = owner
+        self._leading, self._generation = owner, generation
 
     def resign(self, owner: Incarnation, generation: int) -> None:
         """See `Tx.resign`."""

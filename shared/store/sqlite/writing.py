@@ -82,6 +82,7 @@ class Writing(Reads):
         self._ballast = ballast
         self._time_ns = time_ns
         self._leading: Incarnation | None = None
+        self._generation: int | None = None  # of the leader whose transaction it is; told in each event of it
         self._clock["wall"] = now.wall_us
 
     def _note(self, boundary: Boundary, *bells: str) -> None:
@@ -119,6 +120,8 @@ class Writing(Reads):
     ) -> None:
         if work is None and attempt is not None:
             work = work_of(attempt)
+        if self._generation is not None:
+            data = {**data, "generation": self._generation}
         fields = (self._now.wall_us, kind, work, attempt, epoch, rows.json_text(data))
         self.notes.last_seq = self._db.value(EVENT, fields)
 

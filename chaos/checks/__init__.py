@@ -1,0 +1,61 @@
+"""What must hold after any drill: pure functions over a recorded history, each with a test in which it alone fires.
+
+A check returns a sentence for everything it finds wrong; none means that it holds. Its name is its id in reports. Rule: design §9;
+requirements M01, R02, R10, R11, E03, C03, L01, D02.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chaos.checks import actors, jobs, launches, order, slots
+from chaos.history import History
+
+Check = Callable[[History], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that must not be: the check that fired, and what it saw."""
+
+    check: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.check}: {self.what}"
+
+
+CHECKS: tuple[Check, ...] = (
+    jobs.jobs_are_one_set,
+    jobs.started_jobs_came_to_their_end,
+    jobs.statuses_are_true,
+    jobs.outputs_are_whole,
+    jobs.inputs_are_kept,
+    jobs.retries_are_not_spent,
+    launches.one_launch_of_a_work_lives,
+    launches.launches_follow_their_pin,
+    launches.gates_open_under_a_live_pin,
+    launches.nothing_that_ran_is_relaunched,
+    launches.success_has_evidence,
+    slots.attempts_wait_for_proof,
+    slots.capacity_is_kept,
+    slots.slots_are_kept,
+    slots.slots_are_freed_on_proof,
+    slots.nothing_is_stuck,
+    order.changefeed_has_no_gap,
+    order.tables_follow_the_changefeed,
+    order.ends_happen_once,
+    order.nothing_follows_the_end,
+    order.epochs_only_rise,
+    order.generations_only_rise,
+    order.one_leader_at_a_time,
+    actors.nothing_is_neglected,
+    actors.only_the_dead_are_buried,
+    actors.no_actor_broke,
+)
+
+
+def examine(history: History) -> list[Finding]:
+    """Everything that any check finds wrong."""
+    return [Finding(check.__name__, what) for check in CHECKS for what in check(history)]
