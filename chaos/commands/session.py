@@ -24,6 +24,7 @@ from shared.commands.arguments import Parser
 PASSED, FOUND, INTERRUPTED = 0, 1, 130
 EXIT_CODES = "exit code: 0 nothing was found, 1 something was, 2 the command line is wrong, 130 interrupted"
 RESULT_NAME = "result.json"
+INTERRUPT = "interrupted"
 
 
 def drill(name: str, parser: Parser, argv: list[str], play: Callable[[Namespace, Ledger], None]) -> int:
@@ -50,30 +51,30 @@ def drill(name: str, parser: Parser, argv: list[str], play: Callable[[Namespace,
         play(given, ledger)
         cut_short = ""
     except KeyboardInterrupt:
-        cut_short = "interrupted"
+        cut_short = INTERRUPT
     except Exception as error:
         cut_short = f"{type(error).__name__}: {error}"
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
-        _leave(ledger.result(clock.now(), cut_short=cut_short), folder, given)
+        _leave(ledger, ledger.result(clock.now(), cut_short=cut_short), given)
     if cut_short:
         return INTERRUPTED
     return FOUND if ledger.found_something else PASSED
 
 
-def _leave(result: Result, folder: Path, given: Namespace) -> None:
+def _leave(ledger: Ledger, result: Result, given: Namespace) -> None:
     """Write the result where it is wanted; keep the folder when there is something to be seen in it."""
     if given.result is not None:
         result.write(given.result)
     if given.page is not None:
         write_private(given.page, page([result]))
         _say(f"page: {given.page}")
-    if result.passed or result.cut_short == "interrupted":
-        shutil.rmtree(folder)
+    if result.passed or (result.cut_short == INTERRUPT and not ledger.found_something):
+        shutil.rmtree(ledger.folder)
         return
-    result.write(folder / RESULT_NAME)
-    _say(f"kept: {folder}")
+    result.write(ledger.folder / RESULT_NAME)
+    _say(f"kept: {ledger.folder}")
 
 
 def _say(line: str) -> None:

@@ -51,8 +51,8 @@ def guards(found: Sequence[Guard]) -> str:
         return ""
     missed = sum(guard.seeds is None for guard in found)
     rows = "".join(_guard(guard) for guard in found)
-    line = f"{several(len(found), 'guard')} removed one at a time; " + (
-        f"{missed} not noticed." if missed else "each was noticed."
+    line = f"{several(len(found), 'guard')} removed, one at a time; " + (
+        f"{missed} not noticed." if missed else "every time it was noticed."
     )
     return (
         f'<section class="block"><h3>Guards</h3><p>{line}</p><div class="wide"><table class="plain narrow"><thead><tr>'

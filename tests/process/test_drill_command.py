@@ -131,6 +131,23 @@ def test_a_drill_cut_short_leaves_what_it_has(
     assert list(folder.iterdir()) == [place]
 
 
+def test_what_was_found_before_the_interrupt_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found_then_interrupted(_stage: Stage, cell: Cell) -> list[Finding]:
+        if str(cell) == first:
+            return [Finding("epochs_only_rise", "w1.1 went back")]
+        raise KeyboardInterrupt
+
+    first = str(next(iter(boundaries.cells())))
+    monkeypatch.setattr(Stage, "play", found_then_interrupted)
+
+    assert cli.main(["matrix"], home=None) == 130
+
+    (kept,) = folder.iterdir()
+    assert [cell.findings for cell in results.read(kept / "result.json").cells] == [
+        ("epochs_only_rise: w1.1 went back",)
+    ]
+
+
 def test_a_drill_that_breaks_says_so_and_leaves_what_it_has(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_stage: Stage, _cell: Cell) -> list[Finding]:
         raise RuntimeError("no disk")
