@@ -6,7 +6,9 @@ Fields may be empty and are never missing; a file with an unknown, missing or od
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import ceil
 from pathlib import Path
 
 from chaos.shapes import ShapeError, shaped
@@ -92,6 +94,13 @@ class Figure:
     p99: float
     max: float
     count: int
+
+    @staticmethod
+    def of(name: str, unit: str, values: Sequence[float]) -> Figure:
+        """The figure of a series of at least one. p50 and p99 are values of the series (nearest rank)."""
+        ordered = sorted(values)
+        p50, p99 = (ordered[ceil(share * len(ordered)) - 1] for share in (0.50, 0.99))
+        return Figure(name, unit, p50, p99, ordered[-1], len(ordered))
 
 
 @dataclass(frozen=True, slots=True)

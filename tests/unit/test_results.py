@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chaos import host, results
-from chaos.results import Result
+from chaos.results import Figure, Result
 from chaos.written import require_writable, write_private
 from shared.errors import ConfigError, UsageError
 from tests.support.drill_results import HOSTILE, a_result
@@ -134,3 +134,11 @@ def test_the_host_is_probed_and_fits_into_a_result() -> None:
     assert here.cpus >= 1
     assert here.sqlite.count(".") == 2
     assert Result.from_json(a_result(host=here).to_json()).host == here
+
+
+@pytest.mark.parametrize(
+    ("values", "p50", "p99", "most"),
+    [([5.0], 5.0, 5.0, 5.0), ([3, 1, 2], 2, 3, 3), ([4, 3, 2, 1], 2, 4, 4), (list(range(1, 201)), 100, 198, 200)],
+)
+def test_a_figure_names_values_of_its_series(values: list[float], p50: float, p99: float, most: float) -> None:
+    assert Figure.of("recovery", "ms", values) == Figure("recovery", "ms", p50, p99, most, len(values))

@@ -14,6 +14,7 @@ from chaos.stories import SILENCE_US_MAX, Harm, stories
 from chaos.witness import Line, Mark
 from shared.ids import AttemptId, WorkId
 from shared.store.contract import Event
+from tests.support.clean_histories import clean_history
 from tests.support.histories import a_history, a_work, an_attempt
 
 W1, W2 = WorkId("w1"), WorkId("w2")
@@ -168,3 +169,13 @@ def test_a_clock_that_steps_is_marked_and_spoils_no_order(history: History, step
 
 def test_an_empty_history_tells_nothing() -> None:
     assert stories(a_history()) == ()
+
+
+def test_a_recorded_history_is_told_within_its_axis() -> None:
+    told = stories(clean_history(), most=2)
+
+    assert told[0].title.endswith("epochs, the most")
+    for story in told:
+        assert {lane.kind for lane in story.lanes} == {"leader", "work", "attempt", "process", "worker"}
+        assert any(span.kind == "lease" for each in story.lanes for span in each.spans)
+        assert all(0 <= span.from_us <= span.to_us for each in story.lanes for span in each.spans)
