@@ -10,8 +10,8 @@ from pathlib import Path
 from coordinator.coordinator import Coordinator
 from coordinator.leadership import Candidate, Leadership
 from shared import boundary
-from shared.child import ChildOptions, hear_no_more, listen
-from shared.clock import SystemClock
+from shared.child import ChildOptions, Stop, hear_no_more, listen
+from shared.clock import Clock, SystemClock, Wake
 from shared.commands.arguments import Parser
 from shared.errors import StoreUnavailableError, TenureError
 from shared.home import Home, check_home, find_home
@@ -74,20 +74,7 @@ def main(options: ChildOptions) -> None:
     options.stop.on_ask(bell.ring)
     log.info("coordinator.started", extra={"coordinator": name, "pid": os.getpid()})
     try:
-        put_off = False
-        while not options.stop.asked:
-            try:
-                due = coordinator.step()
-                put_off = False
-            except TenureError as error:
-                if error.pause_ms is None:
-                    raise
-                level = logging.DEBUG if put_off else logging.WARNING  # said once, until a step succeeds
-                log.log(level, "step.put_off", extra={"code": error.code, "why": str(error)})
-                put_off = True
-                due = clock.now().mono_us + error.pause_ms * US_PER_MS
-            clock.wait(due, bell)
-        coordinator.leave()
+        run(coordinator, clock, bell, options.stop)
         log.info("coordinator.left", extra={"coordinator": name})
     finally:
         watcher.close()
@@ -95,6 +82,24 @@ def main(options: ChildOptions) -> None:
         store.close()
         ringer.close()
         lock.release()
+
+
+def run(coordinator: Coordinator, clock: Clock, bell: Wake, stop: Stop) -> None:
+    """Step until asked to stop, then leave."""
+    put_off = False
+    while not stop.asked:
+        try:
+            due = coordinator.step()
+            put_off = False
+        except TenureError as error:
+            if error.pause_ms is None:
+                raise
+            level = logging.DEBUG if put_off else logging.WARNING  # said once, until a step succeeds
+            log.log(level, "step.put_off", extra={"code": error.code, "why": str(error)})
+            put_off = True
+            due = clock.now().mono_us + error.pause_ms * US_PER_MS
+        clock.wait(due, bell)
+    coordinator.leave()
 
 
 def command(argv: list[str], *, home: str | None) -> int:

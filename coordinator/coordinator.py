@@ -166,7 +166,7 @@ class Coordinator:
     def _probe_workers(self, workers: list[Worker]) -> dict[Incarnation, LockState]:
         """Probe each worker's lock, and have its process watched so that its death wakes this one."""
         names = {worker.id for worker in workers}
-        for gone in self._watched - names:
+        for gone in sorted(self._watched - names):
             self._watcher.unwatch(gone)
         self._watched &= names
         for worker in workers:

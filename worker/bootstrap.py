@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from shared import boundary
-from shared.child import DRAIN_S, ChildOptions, checked_drain_s, hear_no_more, listen
-from shared.clock import Clock, SystemClock
+from shared.child import DRAIN_S, ChildOptions, Stop, checked_drain_s, hear_no_more, listen
+from shared.clock import Clock, SystemClock, Wake
 from shared.commands.arguments import Parser
 from shared.errors import TenureError, UsageError
 from shared.home import Home, check_home, find_home
@@ -128,10 +128,10 @@ def main(options: ChildOptions) -> None:
 
         ports = _ports(home, me, store, clock, completed, closing)
         worker = Worker(ports, completions)
-        _register(store, ports, lock, options.name)
+        register(store, ports, options.name, identify(os.getpid()), (lock.device, lock.inode))
         options.stop.on_ask(bell.ring)
         log.info("worker.started", extra={"worker": me, "pid": os.getpid()})
-        _run(worker, clock, bell, options)
+        run(worker, clock, bell, options.stop)
 
 
 def _ports(
@@ -171,31 +171,37 @@ def _ports(
     )
 
 
-def _register(store: Store, ports: Ports, lock: IncarnationLock, name: str) -> None:
-    """Take part from now on. The lock is held already, so that this worker's death can be proven from its first claim on."""
+def register(store: Store, ports: Ports, name: str, identity: ProcessIdentity, lock: tuple[int, int]) -> None:
+    """Take part from now on.
+
+    Args:
+        lock: Device and inode of the incarnation's lock file. It is held already, so that this worker's death can be proven from
+            its first claim on.
+    """
+    device, inode = lock
     registration = Registration(
         id=ports.me,
         name=name,
-        identity=identify(os.getpid()),
+        identity=identity,
         machine_id=machine_id(),
-        lock_device=lock.device,
-        lock_inode=lock.inode,
+        lock_device=device,
+        lock_inode=inode,
         slots=_config(store).settings.slots,
         executors=tuple(ports.executors),
     )
     store.write(lambda tx: tx.register_worker(registration))
 
 
-def _run(worker: Worker, clock: Clock, bell: Bell, options: ChildOptions) -> None:
+def run(worker: Worker, clock: Clock, bell: Wake, stop: Stop) -> None:
     """Step until asked to stop and drained, or the time for that is over; then release the rest."""
     asked_us: int | None = None
     put_off = False
     while True:
         now_us = clock.now().mono_us
         due_us = now_us + POLL_US
-        if options.stop.drain_s is not None:
+        if stop.drain_s is not None:
             asked_us = now_us if asked_us is None else asked_us
-            due_us = asked_us + int(options.stop.drain_s * US_PER_S)
+            due_us = asked_us + int(stop.drain_s * US_PER_S)
             if worker.held == 0 or now_us >= due_us:
                 break
         try:

@@ -114,7 +114,7 @@ class Worker:
                     holding.lease_until_mono_us = max(holding.lease_until_mono_us, now.mono_us + self._lease_us)
                 elif lease in expected:
                     self._lost(holding)
-            for attempt_id, epoch in renewed:
+            for attempt_id, epoch in sorted(renewed):  # in an order that a replay meets again
                 if ports.current(attempt_id, epoch) is None:
                     self._give_back(LeaseKey(attempt_id, epoch, ports.me))
             self._renewal_due_us = now.mono_us + renewal_due_us(self._lease_us)

@@ -17,7 +17,7 @@ BANNED = sorted(
 
 MUST_BE_BANNED = {
     *("time.time", "time.monotonic", "time.sleep", "datetime.datetime.now", "datetime.datetime.utcnow"),
-    *("sqlite3", "pysqlite3", "sqlite_utils", "apsw", "psutil", "subprocess", "multiprocessing_logging"),
+    *("sqlite3", "pysqlite3", "sqlite_utils", "apsw", "psutil", "subprocess", "multiprocessing_logging", "greenlet"),
     *("os.kill", "os.fork", "os.fsync", "os.rename", "os.replace", "fcntl.flock", "signal.pidfd_send_signal"),
 }
 

@@ -28,6 +28,8 @@ VIOLATIONS = [
     ("owner-sqlite", "coordinator/violation.py", "import sqlite3"),
     ("owner-sqlite", "shared/commands/violation.py", "import sqlite_utils"),
     ("owner-processes", "worker/violation.py", "import psutil"),
+    ("owner-interleaving", "chaos/violation.py", "import greenlet"),
+    ("owner-interleaving", "worker/violation.py", "import greenlet"),
     ("owner-logging", "shared/commands/violation.py", "import multiprocessing_logging"),
     ("owner-pydantic", "worker/violation.py", "import pydantic"),
     ("concrete-store", "coordinator/violation.py", "import shared.store.sqlite"),

@@ -17,7 +17,7 @@ from shared.model.settings import Config, Settings
 from shared.model.work import WorkState
 from shared.wake import Bell
 from tests.support.sites import Bench, Head, Site
-from worker.bootstrap import _run
+from worker.bootstrap import run
 
 LEASE_US = 6 * US_PER_S
 
@@ -63,7 +63,7 @@ class Drain:
         options = ChildOptions(home=str(self._site.world.home), name="worker-1")
         options.stop.ask(bound_s, "SIGTERM")
         with closing(Bell(self._site.world.home / "run", self._bench.me)) as bell:
-            _run(self._bench.worker, self, bell, options)
+            run(self._bench.worker, self, bell, options.stop)
         gone_after_s = self.seconds
         self._site.benches.append(self._bench)
         self._site.kill(self._bench)

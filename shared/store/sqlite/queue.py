@@ -10,9 +10,26 @@ import fcntl
 import os
 import threading
 from pathlib import Path
+from typing import Protocol
 
 from shared.boundary import Boundary, flock
 from shared.errors import StoreBusyError, StoreUnavailableError
+
+
+class QueueLock(Protocol):
+    """What a store needs of its queue: `Queue`, or a simulation's.
+
+    Attributes:
+        wait_s: Longest wait; 0 only tries.
+    """
+
+    wait_s: float
+
+    def acquire(self) -> None:
+        """Take the lock. Raises StoreBusyError when it was held for all of `wait_s`."""
+
+    def release(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class Queue:
@@ -96,7 +113,7 @@ class Queue:
 class Queued:
     """Holds the queue lock for a `with` block."""
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: QueueLock) -> None:
         self._queue = queue
 
     def __enter__(self) -> None:

@@ -26,7 +26,7 @@ from shared.store.sqlite.coordination import Coordination
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.holding import Holding
 from shared.store.sqlite.place import Place, place_of
-from shared.store.sqlite.queue import Queue, Queued
+from shared.store.sqlite.queue import Queue, Queued, QueueLock
 from shared.store.sqlite.reads import Reads
 from shared.store.sqlite.registration import Registrations
 from shared.store.sqlite.stops import Stops
@@ -65,7 +65,16 @@ class SqliteStore:
     """
 
     def __init__(
-        self, home: Home, clock: Clock, place: Place, *, ring: Ring, wait_s: float, seam: Seam | None, check: bool
+        self,
+        home: Home,
+        clock: Clock,
+        place: Place,
+        *,
+        ring: Ring,
+        wait_s: float,
+        seam: Seam | None,
+        queue: QueueLock | None,
+        check: bool,
     ) -> None:
         self.clock = clock
         self.place = place
@@ -82,7 +91,7 @@ class SqliteStore:
         self._checkpointed: tuple[bytes, int] = (b"", 0)
         self._seen_seq = 0
         self._db = self._open(check=check)
-        self._queue = Queue(home.queue_lock, wait_s=wait_s)
+        self._queue: QueueLock = queue or Queue(home.queue_lock, wait_s=wait_s)
 
     @property
     def statements(self) -> int:
@@ -234,6 +243,7 @@ def open_store(
     check: bool = False,
     place: Place | None = None,
     seam: Seam | None = None,
+    queue: QueueLock | None = None,
 ) -> SqliteStore:
     """Open the store of a home, after the checks.
 
@@ -243,6 +253,7 @@ def open_store(
         check: Also read every page (`quick_check`); for the coordinator, at its start.
         place: Where the home lies; looked up unless given.
         seam: Where a test puts faults in.
+        queue: Stands in front of the write lock; the home's own queue file unless given.
 
     Raises:
         StoreUnavailableError: each of its codes but `disk_full`, `io_error` says what was found.
@@ -254,7 +265,7 @@ def open_store(
     checks.check_place(home, place)
 
     def opened() -> SqliteStore:
-        return SqliteStore(paths, clock, place, ring=ring, wait_s=wait_s, seam=seam, check=check)
+        return SqliteStore(paths, clock, place, ring=ring, wait_s=wait_s, seam=seam, queue=queue, check=check)
 
     try:
         return opened()
