@@ -34,6 +34,7 @@ class Job:
     Attributes:
         status: How it ends when it is left alone: 0 to 255, or the negative number of a signal.
         cancelled: It was cancelled; it may never start, or end early.
+        cannot_run: There is no such command; it is to fail for good, and never starts.
         may_time_out: Its time may be up before it ends.
         may_be_killed: The drill killed its processes, or its host; it may start and never come to its last line.
         may_need_person: Evidence of its launch was destroyed (its shim killed, its files, its host); its outcome may be unknown,
@@ -46,6 +47,7 @@ class Job:
     work_id: WorkId
     status: int
     cancelled: bool = False
+    cannot_run: bool = False
     may_time_out: bool = False
     may_be_killed: bool = False
     may_need_person: bool = False
@@ -60,7 +62,7 @@ class Job:
     @property
     def may_never_start(self) -> bool:
         """Whether it may be settled, or left to a person, without having started."""
-        return self.cancelled or self.may_time_out or self.may_need_person
+        return self.cancelled or self.cannot_run or self.may_time_out or self.may_need_person
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,9 @@ def statuses_are_true(history: History) -> list[str]:
 
 
 def _is_natural(job: Job, last: Attempt, work: Work) -> bool:
+    if job.cannot_run:
+        end = (last.state, last.failure, last.exit_status, work.state)
+        return end == (AttemptState.FAILED, FailureClass.PERMANENT, None, WorkState.FAILED)
     states = (AttemptState.FAILED, WorkState.FAILED) if job.status else (AttemptState.SUCCEEDED, WorkState.COMPLETED)
     return last.exit_status == job.status and (last.state, work.state) == states
 

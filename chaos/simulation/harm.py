@@ -1,0 +1,179 @@
+"""What is done to a history: a plan drawn from its seed, each item of which can be left out.
+
+A hit strikes the process that comes to a named boundary, as a drill with real processes does; a blow strikes whoever has the
+baton at a step. Rule: design §9.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from enum import StrEnum, auto
+
+from shared.boundary import Boundary, Side, Victims
+from shared.model.instant import US_PER_MS, US_PER_S
+
+
+class Kind(StrEnum):
+    """What is done."""
+
+    CRASH = auto()
+    PAUSE = auto()  # SIGSTOP, for a while
+    FAULT = auto()  # the store's library fails
+    WALL = auto()  # the wall clock steps
+    REBOOT = auto()  # the host loses its power
+    DRAIN = auto()  # a coordinator or worker is asked to end
+    RIVAL = auto()  # a second coordinator is started
+    CANCEL = auto()  # a person cancels a Work
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """One item of a plan.
+
+    Attributes:
+        role: Whose process: `coordinator`, `worker`, `zygote`, `shim`, `child`; empty: whoever has the baton.
+        boundary, side: Where; None: at `step`.
+        nth: The how-manieth time that role comes there (or, of a fault, makes such a transaction) counts.
+        step: For what happens at a step: which.
+        victims: For a shim or child: whether the worker that launched it is hit with it, or in its place.
+        us: How long a pause lasts, how far the clock steps, how long the host is down.
+        point, code: Of a fault: `begin`, `commit` (nothing was written) or `committed` (it was), and SQLite's code.
+        work: Of a cancel: the how-manieth Work.
+    """
+
+    kind: Kind
+    role: str = ""
+    boundary: Boundary | None = None
+    side: Side | None = None
+    nth: int = 1
+    step: int = 0
+    victims: Victims = Victims.SELF
+    us: int = 0
+    point: str = ""
+    code: int = 0
+    work: int = 0
+
+    def __str__(self) -> str:
+        where = f"{self.boundary}-{self.side} #{self.nth}" if self.boundary is not None else f"step {self.step}"
+        match self.kind:
+            case Kind.CRASH | Kind.PAUSE:
+                long = f" for {self.us / US_PER_S:.3f} s" if self.kind is Kind.PAUSE else ""
+                whom = self.role or "whoever acts"
+                return f"{self.kind} {whom} at {where}{long}, victims {self.victims}"
+            case Kind.FAULT:
+                return f"fault {self.code} of the {self.role}'s store at {self.point} #{self.nth}"
+            case Kind.WALL | Kind.REBOOT:
+                return f"{self.kind} at {where}, {self.us / US_PER_S:.3f} s"
+            case Kind.CANCEL:
+                return f"cancel Work {self.work} at {where}"
+            case _:
+                return f"{self.kind} {self.role} at {where}"
+
+
+WORKER_AT = (
+    *(Boundary.QUEUE_LOCK, Boundary.INCARNATION_LOCK, Boundary.LOCK_PROBE, Boundary.REGISTER_COMMIT),
+    *(Boundary.ACCEPT_COMMIT, Boundary.PIN_COMMIT, Boundary.RENEW_COMMIT, Boundary.FINISH_COMMIT),
+    *(Boundary.ADOPT_COMMIT, Boundary.RELAUNCH_COMMIT, Boundary.STOP_COMMIT, Boundary.RECOVERY_COMMIT),
+    *(Boundary.ATTEMPT_MKDIR, Boundary.ATTEMPT_SPEC, Boundary.ATTEMPT_SYNC, Boundary.ZYGOTE_EXEC),
+    *(Boundary.SHIM_SPAWN, Boundary.READY_RECEIVE, Boundary.GO_SEND, Boundary.STOP_SIGNAL),
+)
+COORDINATOR_AT = (
+    *(Boundary.QUEUE_LOCK, Boundary.INCARNATION_LOCK, Boundary.LOCK_PROBE, Boundary.REGISTER_COMMIT),
+    *(Boundary.LEADER_COMMIT, Boundary.CLAIM_COMMIT, Boundary.RECOVERY_COMMIT, Boundary.PASS_COMMIT),
+    Boundary.STOP_COMMIT,
+)
+SHIM_AT = (
+    *(Boundary.SHIM_LOCK, Boundary.READY_SEND, Boundary.GO_RECEIVE, Boundary.CHILD_FORK, Boundary.CHILD_EXEC),
+    *(Boundary.CHILD_REAP, Boundary.EXIT_RENAME, Boundary.EXIT_SYNC, Boundary.EXIT_DIRECTORY_SYNC),
+    Boundary.TREE_SIGNAL,
+)
+CHILD_AT = (
+    *(Boundary.TREE_LOCK, Boundary.CHILD_RENAME, Boundary.CHILD_SYNC, Boundary.CHILD_DIRECTORY_SYNC),
+    Boundary.CHILD_EXEC,
+)
+PLACES: dict[str, tuple[Boundary, ...]] = {
+    "worker": WORKER_AT,
+    "coordinator": COORDINATOR_AT,
+    "shim": SHIM_AT,
+    "child": CHILD_AT,
+    "zygote": (Boundary.SHIM_FORK,),
+}
+ROLE_WEIGHTS = {"worker": 8, "coordinator": 4, "shim": 4, "child": 3, "zygote": 1}
+FAULTS = (("begin", 5), ("begin", 10), ("commit", 5), ("commit", 10), ("commit", 13), ("committed", 10))
+NO_FAR_SIDE = (Boundary.GO_RECEIVE, Boundary.CHILD_REAP)
+"""Reached when something has come to pass: there is no near side of it."""
+STEPS = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How often each kind of harm is drawn, out of their sum."""
+
+    hit: int = 10
+    blow: int = 4
+    fault: int = 4
+    wall: int = 1
+    reboot: int = 1
+    drain: int = 1
+    rival: int = 1
+    cancel: int = 2
+
+
+def draw_plan(chance: random.Random, *, most: int, works: int, lease_us: int, shares: Shares) -> tuple[Harm, ...]:
+    """A plan of at most that many items; a reboot comes at most once."""
+    kinds = list(Shares.__slots__)
+    weights = [getattr(shares, kind) for kind in kinds]
+    plan: list[Harm] = []
+    for _ in range(chance.randint(0, most)):
+        kind = chance.choices(kinds, weights)[0]
+        harm = _draw(chance, kind, works, lease_us)
+        if harm.kind is not Kind.REBOOT or all(each.kind is not Kind.REBOOT for each in plan):
+            plan.append(harm)
+    return tuple(plan)
+
+
+def _draw(chance: random.Random, kind: str, works: int, lease_us: int) -> Harm:
+    step = chance.randint(20, STEPS)
+    match kind:
+        case "hit":
+            return _hit(chance, lease_us)
+        case "blow":
+            harm = Kind.CRASH if chance.random() < 0.5 else Kind.PAUSE
+            role = chance.choice(("", "worker", "coordinator", "shim", "child", "other"))
+            return Harm(harm, role, step=step, us=_pause_us(chance, lease_us))
+        case "fault":
+            point, code = chance.choice(FAULTS)
+            role = chance.choice(("worker", "worker", "coordinator"))
+            return Harm(Kind.FAULT, role, nth=chance.randint(1, 40), point=point, code=code)
+        case "wall":
+            return Harm(Kind.WALL, step=step, us=int((chance.random() - 0.5) * 7200 * US_PER_S))
+        case "reboot":
+            return Harm(Kind.REBOOT, step=step, us=int(chance.random() * 100 * US_PER_S))
+        case "drain":
+            return Harm(
+                Kind.DRAIN, chance.choice(("worker", "coordinator")), step=step, us=chance.choice((0, US_PER_S))
+            )
+        case "rival":
+            return Harm(Kind.RIVAL, step=step)
+        case _:
+            return Harm(Kind.CANCEL, step=step, work=chance.randint(1, works))
+
+
+def _hit(chance: random.Random, lease_us: int) -> Harm:
+    role = chance.choices(list(ROLE_WEIGHTS), list(ROLE_WEIGHTS.values()))[0]
+    boundary = chance.choice(PLACES[role])
+    side = Side.AFTER if boundary in NO_FAR_SIDE else chance.choice((Side.BEFORE, Side.AFTER))
+    if boundary is Boundary.CHILD_EXEC:
+        side = Side.BEFORE if role == "child" else Side.AFTER
+    victims = Victims.SELF
+    if role in ("shim", "child"):
+        victims = chance.choice(tuple(Victims))
+    nth = chance.choice((1, 1, 1, 2, 3, 5)) if boundary is not Boundary.QUEUE_LOCK else chance.randint(1, 60)
+    kind = Kind.CRASH if chance.random() < 0.7 else Kind.PAUSE
+    return Harm(kind, role, boundary, side, nth=nth, victims=victims, us=_pause_us(chance, lease_us))
+
+
+def _pause_us(chance: random.Random, lease_us: int) -> int:
+    """Mostly shorter than the lease, often longer."""
+    return int(chance.choice((20 * US_PER_MS, lease_us / 3, lease_us * 1.2, lease_us * 3)) * (0.5 + chance.random()))

@@ -1,0 +1,452 @@
+"""The simulated host of one worker: its launcher, what it can read of launches, and its stops.
+
+A mirror of `shared/process/{launcher,evidence,stopper,prover,orphans}.py` over simulated files and processes; what the evidence
+proves is decided by the real `shared.policy.proof`. Between any two looks the baton may pass on. Rule: design §7, §9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from chaos.simulation.baton import Baton, Signal
+from chaos.simulation.files import Directory, Disk, FileLock
+from chaos.simulation.jobs import Jobs
+from chaos.simulation.processes import KILL, TERM, Process, Processes
+from chaos.simulation.shim import Gate, Launching
+from shared.boundary import Boundary, Side, reached
+from shared.ids import AttemptId, attempt_directory
+from shared.model.evidence import Evidence, LockState, Pin, ProcessIdentity
+from shared.model.instant import US_PER_MS, US_PER_S
+from shared.model.stop import Search, StopResult
+from shared.policy import proof
+from shared.process.launcher import READY_TIMEOUT_S, LaunchError, LaunchSpec
+from shared.process.orphans import EMPTY, PAUSE_S, TRIES
+from shared.process.stopper import END_BOUND_S, KILL_BOUND_S, SHIM_MARGIN_S
+from worker.ports import StopTarget
+from worker.quiet import WAIT_S, Quiet
+
+LOOK_US = 50 * US_PER_MS
+
+
+class SimulatedQuiet(Quiet):
+    """`Quiet` without threads."""
+
+    def __init__(self, baton: Baton) -> None:
+        super().__init__()
+        self._baton = baton
+        self._signal = Signal(baton)
+
+    @contextmanager
+    def launching(self) -> Iterator[None]:
+        """See `Quiet.launching`."""
+        while self._scans:
+            self._signal.wait(self._baton.mono_us + US_PER_S)
+        self._launching += 1
+        try:
+            yield
+        finally:
+            self._launching -= 1
+            self._signal.notify()
+
+    @contextmanager
+    def scanning(self) -> Iterator[None]:
+        """See `Quiet.scanning`."""
+        self._scans += 1
+        until_us = self._baton.mono_us + int(WAIT_S * US_PER_S)
+        while self._launching and self._baton.mono_us < until_us:
+            self._signal.wait(until_us)
+        try:
+            yield
+        finally:
+            self._scans -= 1
+            self._signal.notify()
+
+
+class HeldGate:
+    """The worker's end of a gate; see `shared.process.launcher.HeldLaunch`."""
+
+    def __init__(self, gate: Gate, pin: Pin, on_go: Callable[[Pin], None]) -> None:
+        self._gate = gate
+        self._pin = pin
+        self._on_go = on_go
+
+    @property
+    def pin(self) -> Pin:
+        """See `HeldLaunch.pin`."""
+        return self._pin
+
+    def go(self) -> None:
+        """See `HeldLaunch.go`."""
+        reached(Boundary.GO_SEND, Side.BEFORE)
+        gate = self._gate
+        is_served = gate.is_served
+        if is_served:
+            self._on_go(self._pin)
+            gate.said_go = True
+        gate.close()
+        if not is_served:
+            raise LaunchError("ready", "the shim was gone before GO (EPIPE)")
+        reached(Boundary.GO_SEND, Side.AFTER)
+
+    def close(self) -> None:
+        """See `HeldLaunch.close`."""
+        self._gate.close()
+
+
+class SimulatedLauncher:
+    """See `shared.process.launcher.ZygoteLauncher`."""
+
+    def __init__(
+        self, baton: Baton, table: Processes, disk: Disk, jobs: Jobs, worker: Process, on_go: Callable[[Pin], None]
+    ) -> None:
+        self._baton = baton
+        self._table = table
+        self._disk = disk
+        self._jobs = jobs
+        self._worker = worker
+        self._on_go = on_go
+        self._zygote = self._start_zygote()
+
+    def launch(self, spec: LaunchSpec) -> HeldGate:
+        """See `Launcher.launch`."""
+        directory = self._make_directory(attempt_directory(AttemptId(spec.attempt_id), spec.epoch))
+        gate = Gate(self._baton)
+        self._worker.at_end.append(gate.close)
+        try:
+            self._spawn(gate, directory)
+            reached(Boundary.ATTEMPT_SYNC, Side.BEFORE)
+            self._disk.sync()
+            reached(Boundary.ATTEMPT_SYNC, Side.AFTER)
+            shim, lock_ino = self._await_ready(gate, spec)
+        except BaseException:
+            gate.close()
+            raise
+        pin = Pin(spec.epoch, directory.name, shim.identity, directory.inode, lock_ino)
+        return HeldGate(gate, pin, self._on_go)
+
+    def close(self) -> None:
+        """See `Launcher.close`."""
+        self._zygote.end(0)
+
+    def _make_directory(self, name: str) -> Directory:
+        reached(Boundary.ATTEMPT_MKDIR, Side.BEFORE)
+        directory = self._disk.make(name)
+        if directory is None:
+            raise LaunchError("directory", f"{name} exists already", nothing_ran=False, exists=True)
+        reached(Boundary.ATTEMPT_MKDIR, Side.AFTER)
+        reached(Boundary.ATTEMPT_SPEC, Side.BEFORE)
+        reached(Boundary.ATTEMPT_SPEC, Side.AFTER)
+        return directory
+
+    def _spawn(self, gate: Gate, directory: Directory) -> None:
+        reached(Boundary.SHIM_SPAWN, Side.BEFORE)
+        zygote = self._zygote
+        if not zygote.is_alive:  # the request could not be sent: a new one, and it is exec'ed once for this launch
+            self._zygote = self._start_zygote()
+            zygote = self._table.new(f"once:{self._worker.name}", "zygote", parent=self._worker, worker=self._worker)
+        launching = Launching(self._baton, self._table, directory, gate, self._jobs)
+
+        def serve() -> None:
+            launching.serve(zygote, zygote)
+            if zygote is not self._zygote:
+                zygote.end(0)
+
+        unserved = zygote.at_end
+        unserved.append(gate.leave)
+
+        def served() -> None:
+            serve()
+            if gate.leave in unserved:
+                unserved.remove(gate.leave)
+
+        zygote.start(served, f"/{directory.name}")
+        reached(Boundary.SHIM_SPAWN, Side.AFTER)
+
+    def _start_zygote(self) -> Process:
+        reached(Boundary.ZYGOTE_EXEC, Side.BEFORE)
+        worker = self._worker
+        zygote = self._table.new(f"zygote:{worker.name}", "zygote", parent=worker, worker=worker)
+        # The end of its worker ends it, once it has served what was asked for before.
+        worker.at_end.append(lambda: self._baton.later(20 * US_PER_MS, lambda: zygote.end(0)))
+        reached(Boundary.ZYGOTE_EXEC, Side.AFTER)
+        return zygote
+
+    def _await_ready(self, gate: Gate, spec: LaunchSpec) -> tuple[Process, int]:
+        reached(Boundary.READY_RECEIVE, Side.BEFORE)
+        gate.order = spec
+        gate.changed.notify()
+        until_us = self._baton.mono_us + int(READY_TIMEOUT_S * US_PER_S)
+        while gate.ready is None and gate.is_served and self._baton.mono_us < until_us:
+            gate.changed.wait(until_us)
+        if gate.ready is None:
+            if gate.is_served:
+                raise LaunchError("ready", f"no answer within {READY_TIMEOUT_S:.0f} s")
+            raise LaunchError("ready", "the shim died before it was ready")
+        if isinstance(gate.ready, str):
+            raise LaunchError("ready", gate.ready)
+        reached(Boundary.READY_RECEIVE, Side.AFTER)
+        return gate.ready
+
+
+class SimulatedHost:
+    """See `worker.ports.HostView`."""
+
+    def __init__(self, baton: Baton, table: Processes, disk: Disk, me: Process) -> None:
+        self._baton = baton
+        self._table = table
+        self._disk = disk
+        self._me = me
+
+    # --- evidence
+
+    def read_evidence(self, pin: Pin) -> Evidence:
+        """See `shared.process.evidence.read_evidence`: the lock first, then the files, then the processes."""
+        same_boot = pin.shim.boot_id == self._baton.now().boot_id
+        self._baton.hand_over()
+        directory = self._disk.pinned(pin)
+        if directory is None:
+            return Evidence(
+                same_boot=same_boot,
+                same_pid_ns=True,
+                directory_proven=False,
+                lock=LockState.UNPROVEN,
+                exit=None,
+                child=None,
+                unreadable=(),
+                child_alive=None,
+            )
+        lock = self._probe(directory.lock, pin.lock_ino)
+        self._baton.hand_over()
+        exit_record = directory.exit
+        self._baton.hand_over()
+        child_record = directory.child
+        torn = [name for name, record in (("exit.json", exit_record), ("child.json", child_record)) if _is_torn(record)]
+        child = None if child_record is None or child_record.is_torn else child_record.value.child
+        self._baton.hand_over()
+        alive = None if child is None else self._table.is_alive(child)
+        self._baton.hand_over()
+        return Evidence(
+            same_boot=same_boot,
+            same_pid_ns=True,
+            directory_proven=True,
+            lock=lock,
+            exit=None if exit_record is None or exit_record.is_torn else exit_record.value,
+            child=child,
+            unreadable=tuple(torn),
+            child_alive=alive,
+            child_status=None if child is None or alive is not False else self._table.zombie_status(child),
+            reapers=None if child is None else (),
+        )
+
+    def child_record_seen(self, attempt_id: AttemptId) -> bool | None:
+        """See `shared.process.evidence.any_child_record`."""
+        self._baton.hand_over()
+        for name, directory in list(self._disk.directories.items()):
+            if not name.startswith(f"{attempt_id}.") or directory.child is None:
+                continue
+            self._baton.hand_over()
+            if directory.exit is None:
+                return True
+            if directory.exit.is_torn:
+                return None
+            if directory.exit.value.ran:
+                return True
+        return False
+
+    def _probe(self, lock: FileLock | None, inode: int) -> LockState:
+        if lock is None or lock.inode != inode:
+            return LockState.UNPROVEN
+        reached(Boundary.LOCK_PROBE, Side.BEFORE)
+        if not lock.share(self._me):
+            return LockState.HELD
+        reached(Boundary.LOCK_PROBE, Side.AFTER)
+        lock.let_go(self._me)
+        return LockState.FREE
+
+    # --- stopping
+
+    def stop(self, target: StopTarget, quiet: Quiet) -> StopResult:
+        """See `shared.process.stopper.stop`."""
+        pin = target.pin
+        if pin is None:
+            failed = self._why_not_s0(target)
+            return StopResult(proof.S0 if failed is None else None, (), () if failed is None else (failed,), None)
+        evidence = self.read_evidence(pin)
+        if _by_record(evidence) is None:
+            self._signal_all(target, pin)
+        return self._prove(target, pin, quiet)
+
+    def _why_not_s0(self, target: StopTarget) -> str | None:
+        if not target.isolated:
+            return "its executor does not hold what it launches at a gate"
+        seen = self.child_record_seen(target.attempt_id)
+        if seen is None:
+            return "its directories could not be read"
+        return "a child registered itself" if seen else None
+
+    def _signal_all(self, target: StopTarget, pin: Pin) -> None:
+        evidence = self.read_evidence(pin)
+        if not evidence.same_boot:
+            return
+        grace_us = int(target.grace_s * US_PER_S)
+        margin_us = int(SHIM_MARGIN_S * US_PER_S)
+        if self._send(pin.shim, TERM):
+            self._send(pin.shim, 0)
+            self._await_end(pin.shim, grace_us + margin_us)
+        if self._table.is_alive(pin.shim):
+            self._insist(pin)
+        until_us = self._baton.mono_us + margin_us
+        while not self._table.is_alive(pin.shim) and self._baton.mono_us < until_us:
+            if self.read_evidence(pin).lock is not LockState.HELD:
+                break
+            self._baton.sleep(LOOK_US)
+        evidence = self.read_evidence(pin)
+        if evidence.child is None or self._table.is_alive(pin.shim) or _by_record(evidence) is not None:
+            return
+        for process in self._matched(pin, evidence):
+            self._send(process.identity, TERM)
+        until_us = self._baton.mono_us + grace_us
+        while self._matched(pin, evidence) and self._baton.mono_us < until_us:
+            self._baton.sleep(LOOK_US)
+        self._kill_all(pin, evidence)
+
+    def _insist(self, pin: Pin) -> None:
+        evidence = self.read_evidence(pin)
+        if evidence.child is None and "child.json" not in evidence.unreadable:
+            self._send(pin.shim, KILL)
+            self._await_end(pin.shim, int(END_BOUND_S * US_PER_S))
+            return
+        if not self._kill_all(pin, evidence):
+            return
+        self._await_end(pin.shim, int(SHIM_MARGIN_S * US_PER_S))
+        if self._table.is_alive(pin.shim) and not self._matched(pin, evidence):
+            self._send(pin.shim, KILL)
+            self._await_end(pin.shim, int(END_BOUND_S * US_PER_S))
+
+    def _kill_all(self, pin: Pin, evidence: Evidence) -> bool:
+        until_us = self._baton.mono_us + int(KILL_BOUND_S * US_PER_S)
+        while self._baton.mono_us < until_us:
+            found = self._matched(pin, evidence)
+            if not found:
+                return True
+            for process in found:
+                self._send(process.identity, KILL)
+            self._baton.sleep(LOOK_US)
+        return False
+
+    def _send(self, identity: ProcessIdentity, number: int) -> bool:
+        """Signal exactly that process; 0 is CONT. False when it is gone."""
+        process = self._table.find(identity)
+        if process is None or not process.is_alive:
+            return False
+        reached(Boundary.STOP_SIGNAL, Side.BEFORE)
+        if number == 0:
+            process.resume()
+        else:
+            process.signal(number)
+        reached(Boundary.STOP_SIGNAL, Side.AFTER)
+        return True
+
+    def _await_end(self, identity: ProcessIdentity, bound_us: int) -> None:
+        until_us = self._baton.mono_us + bound_us
+        while self._table.is_alive(identity) and self._baton.mono_us < until_us:
+            self._baton.sleep(min(LOOK_US, max(1, until_us - self._baton.mono_us)))
+
+    # --- proving
+
+    def _prove(self, target: StopTarget, pin: Pin, quiet: Quiet) -> StopResult:
+        evidence = self.read_evidence(pin)
+        rule = _by_record(evidence)
+        if rule is not None:
+            return StopResult(rule, (), (), evidence.exit)
+        failed = proof.why_not_searched(evidence)
+        if failed is not None:
+            return StopResult(None, (), (failed,), evidence.exit)
+        search = self._search(target, pin, evidence, quiet)
+        failed = proof.why_not_s5(evidence, search)
+        if failed is None:
+            return StopResult(proof.S5, (), (), evidence.exit, exact=search.exact)
+        return StopResult(None, (), (failed,), evidence.exit, exact=search.exact)
+
+    def _search(self, target: StopTarget, pin: Pin, evidence: Evidence, quiet: Quiet) -> Search:
+        matched: list[Process] = []
+        orphans: list[Process] = []
+        empty = 0
+        with quiet.scanning():
+            for _ in range(TRIES):
+                forks = self._table.forks
+                self._baton.hand_over()
+                living = self._table.living()
+                orphans = [each for each in living if self._is_orphan(each, target, pin)]
+                self._baton.hand_over()
+                matched = self._matched(pin, evidence)
+                empty += forks == self._table.forks and not orphans and not matched
+                if empty == EMPTY:
+                    break
+                self._baton.sleep(int(PAUSE_S * US_PER_S))
+        directory = self._disk.pinned(pin)
+        return Search(
+            blind=None,
+            matched=len(matched),
+            orphans=len(orphans),
+            exact=empty == EMPTY,
+            leaf_empty=None,
+            tree_lock=self._probe_tree(directory),
+            shim_alive=self._table.is_alive(pin.shim),
+        )
+
+    def _matched(self, pin: Pin, evidence: Evidence) -> list[Process]:
+        """Whoever bears a mark of the launch: what shim or child tell by themselves, what is below them, what shows its origin."""
+        above = [self._table.find(each) for each in (pin.shim, evidence.child) if each is not None]
+        return [
+            each
+            for each in self._table.living()
+            if each.identity != pin.shim
+            and each.launch == pin.directory
+            and (each.is_marked or each.identity == evidence.child or any(one in above for one in each.above()))
+        ]
+
+    def _is_orphan(self, process: Process, target: StopTarget, pin: Pin) -> bool:
+        """See `shared.process.orphans.find_orphans`; what tenure itself started by the supervisor is no child of init."""
+        if process.parent is not None or process.role in ("worker", "coordinator", "person"):
+            return False
+        if process.identity.start_ticks < pin.shim.start_ticks or process.identity in target.workers:
+            return False
+        own = f"{target.attempt_id}."
+        for name, directory in self._disk.directories.items():
+            record = directory.child
+            if record is None or record.is_torn or name.startswith(own):
+                continue
+            if process.identity in (record.value.child, record.value.shim):
+                return False
+        return True
+
+    def _probe_tree(self, directory: Directory | None) -> LockState:
+        if directory is None:
+            return LockState.UNPROVEN
+        lock = directory.tree_lock
+        if lock is None:
+            return LockState.FREE
+        reached(Boundary.LOCK_PROBE, Side.BEFORE)
+        if not lock.take(self._me):
+            return LockState.HELD
+        reached(Boundary.LOCK_PROBE, Side.AFTER)
+        lock.let_go(self._me)
+        return LockState.FREE
+
+
+def _is_torn(record: object) -> bool:
+    return bool(getattr(record, "is_torn", False))
+
+
+def _by_record(evidence: Evidence) -> str | None:
+    """See `shared.process.prover.by_record`, under a stop order."""
+    for rule, why_not in (
+        (proof.S3, proof.why_not_s3(evidence)),
+        (proof.S1, proof.why_not_s1(evidence)),
+        (proof.S1B, proof.why_not_s1b(evidence, ordered=True)),
+    ):
+        if why_not is None:
+            return rule
+    return None

@@ -1,0 +1,118 @@
+"""What simulated jobs do, and the witness to which they say so."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from chaos.simulation.baton import Baton
+from chaos.simulation.files import Disk, FileLock
+from chaos.simulation.processes import Process, Processes
+from chaos.witness import Line, Mark
+from shared.ids import AttemptId, work_of
+from shared.model.instant import US_PER_MS, US_PER_S
+from shared.process.launcher import LaunchSpec
+
+FOREVER_US = 120 * US_PER_S
+WORD = "simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a job does when it is left alone.
+
+    Attributes:
+        lasts_us: How long its main process runs.
+        status: How it ends: 0 to 255, or the negative number of a signal.
+        is_missing: There is no such command.
+        ignores_term: TERM does not end it, nor what it leaves behind.
+        straggler_us: It leaves a process behind that runs so long; 0: none.
+        escapes: What it leaves shows no mark of the launch, and is not of its session.
+    """
+
+    lasts_us: int
+    status: int = 0
+    is_missing: bool = False
+    ignores_term: bool = False
+    straggler_us: int = 0
+    escapes: bool = False
+
+
+def draw_job(chance: random.Random) -> Job:
+    """Some job: mostly short and harmless."""
+    kind = chance.random()
+    lasts_us = int(chance.choice((1, 20, 200, 1_500)) * US_PER_MS * (0.5 + chance.random()))
+    status = chance.choice((0, 0, 0, 1, 7, -9))
+    if kind < 0.6:
+        return Job(lasts_us, status)
+    if kind < 0.68:
+        return Job(0, is_missing=True)
+    if kind < 0.76:
+        return Job(lasts_us, status, ignores_term=True)
+    if kind < 0.82:
+        return Job(FOREVER_US)
+    left_us = int(chance.random() * 2 * US_PER_S)
+    return Job(
+        lasts_us,
+        status,
+        straggler_us=left_us,
+        ignores_term=chance.random() < 0.3,
+        escapes=chance.random() < 0.5,
+    )
+
+
+@dataclass(eq=False)
+class Jobs:
+    """Runs the jobs of one history.
+
+    Attributes:
+        drawn: By the number in its command.
+        lines: The witness.
+        last_seq: Tells the last event that is committed.
+    """
+
+    baton: Baton
+    table: Processes
+    disk: Disk
+    drawn: dict[int, Job] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
+    last_seq: Callable[[], int | None] = lambda: None
+
+    def command(self, number: int, job: Job) -> tuple[str, ...]:
+        """The command of a Work that runs it."""
+        self.drawn[number] = job
+        return (WORD, str(number))
+
+    def of(self, spec: LaunchSpec) -> Job:
+        """What that launch runs."""
+        return self.drawn[int(spec.argv[1])]
+
+    def run(self, child: Process, spec: LaunchSpec, job: Job, tree_lock: FileLock) -> None:
+        """Be the job, from its exec to its end."""
+        self._say(Mark.START, child, spec)
+        child.at_end.append(lambda: self._say(Mark.GONE, child, spec))
+        if job.straggler_us:
+            self._leave_behind(child, spec, job, tree_lock)
+        self.baton.sleep(job.lasts_us)
+        self._say(Mark.END, child, spec)
+        child.end(job.status)
+
+    def _say(self, mark: Mark, process: Process, spec: LaunchSpec) -> None:
+        attempt_id = AttemptId(spec.attempt_id)
+        self.lines.append(Line(mark, work_of(attempt_id), attempt_id, spec.epoch, process.pid, self.last_seq()))
+
+    def _leave_behind(self, child: Process, spec: LaunchSpec, job: Job, tree_lock: FileLock) -> None:
+        left = self.table.new(f"left:{child.launch}", "other", parent=child, worker=child.worker, launch=child.launch)
+        left.ignores_term = job.ignores_term
+        left.is_marked = not job.escapes
+        if not job.escapes:
+            tree_lock.share(left)
+        self._say(Mark.CHILD, left, spec)
+        left.at_end.append(lambda: self._say(Mark.GONE, left, spec))
+
+        def run() -> None:
+            self.baton.sleep(job.lasts_us + job.straggler_us)
+            left.end(0)
+
+        left.start(run)

@@ -1,0 +1,177 @@
+"""One history from one seed: a home, who works there, what is asked of them, what is done to them, and what came of it.
+
+`simulate(seed, options)` is a pure function of its arguments; nothing but the seed decides anything. Rule: design §9.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from chaos.checks import Finding, examine
+from chaos.history import History
+from chaos.simulation.actors import PLACE
+from chaos.simulation.baton import Baton, Step
+from chaos.simulation.clock import SimulatedClock
+from chaos.simulation.director import Director
+from chaos.simulation.harm import Harm, Shares, draw_plan
+from chaos.simulation.jobs import Job as Behaviour
+from chaos.simulation.jobs import draw_job
+from shared import boundary
+from shared.boundary import Boundary, Side
+from shared.home import create_home
+from shared.model.instant import US_PER_MS, US_PER_S
+from shared.model.settings import Binding, Config, Settings
+from shared.store.sqlite.store import create
+
+REST_BOUND_US = 1_800 * US_PER_S
+"""Elapsed virtual time within which everything must have come to rest."""
+STEPS_BOUND = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a history is made of, besides its seed.
+
+    Attributes:
+        works, workers: How many; `harms`: at most so many items of harm.
+        plan: The harm itself, instead of what the seed draws.
+        jobs: What each Work does, instead of what the seed draws.
+        kept: Of the plan, which items are played, by their place; None: all.
+    """
+
+    works: int = 4
+    workers: int = 2
+    harms: int = 5
+    lease_us: int = 3 * US_PER_S
+    shares: Shares = field(default_factory=Shares)
+    plan: tuple[Harm, ...] | None = None
+    jobs: tuple[Behaviour, ...] | None = None
+    kept: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one history.
+
+    Attributes:
+        plan: The harm that was played, in the order it was drawn.
+        struck: Which of it found its place.
+        reached: How often each boundary was reached, and how often something was done there, by (boundary, side, what).
+        elapsed_us: Virtual time.
+    """
+
+    seed: int
+    options: Options
+    history: History
+    findings: tuple[Finding, ...]
+    steps: int
+    trace: tuple[Step, ...]
+    plan: tuple[Harm, ...]
+    struck: tuple[Harm, ...]
+    reached: Counter[tuple[Boundary, Side, str]]
+    elapsed_us: int
+
+
+DEFAULTS = Options()
+
+
+def simulate(seed: int, options: Options = DEFAULTS) -> Outcome:
+    """Play the history of a seed and examine it."""
+    chance = random.Random(f"{seed}/plan")
+    jobs = options.jobs or tuple(draw_job(chance) for _ in range(options.works))
+    plan = options.plan
+    if plan is None:
+        plan = draw_plan(chance, most=options.harms, works=len(jobs), lease_us=options.lease_us, shares=options.shares)
+    if options.kept is not None:
+        plan = tuple(harm for place, harm in enumerate(plan) if place in options.kept)
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    gc.disable()
+    try:
+        with _home() as home:
+            return _play(seed, options, jobs, plan, home)
+    finally:
+        boundary.install(None)
+        gc.enable()
+        logging.disable(level)
+
+
+def _play(seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[Harm, ...], home: Path) -> Outcome:
+    baton = Baton(random.Random(f"{seed}/schedule"))
+    config = _config(options, random.Random(f"{seed}/config"))
+    director = Director(home, baton, plan, jobs, config, workers=options.workers, seed=seed)
+    try:
+        director.prepare()
+        boundary.install(baton.reached)
+        baton.run(lambda: director.is_over(elapsed_us=REST_BOUND_US, steps=STEPS_BOUND))
+        boundary.install(None)
+        history = director.record()
+        findings = tuple(examine(history))
+        if not director.is_at_rest:
+            findings = (Finding("never_at_rest", director.why_restless()), *findings)
+        return Outcome(
+            seed=seed,
+            options=options,
+            history=history,
+            findings=findings,
+            steps=baton.steps,
+            trace=tuple(baton.trace),
+            plan=plan,
+            struck=tuple(director.struck),
+            reached=director.reached,
+            elapsed_us=baton.elapsed_us,
+        )
+    finally:
+        boundary.install(None)
+        director.stage.close()
+
+
+def _config(options: Options, chance: random.Random) -> Config:
+    command = ("simulated", "0")
+    settings = Settings(job_concurrency=chance.choice((1, 2, 4)), lease_us=options.lease_us)
+    grace_us = 500 * US_PER_MS
+    return Config(
+        settings,
+        bindings=(
+            Binding("plain", command, timeout_us=1_200 * US_PER_S, grace_us=grace_us),
+            Binding("safe", command, timeout_us=1_200 * US_PER_S, grace_us=grace_us, replay="safe"),
+            Binding("short", command, timeout_us=3 * US_PER_S, grace_us=grace_us),
+        ),
+    )
+
+
+# --- the home: one folder in memory for each process, its store overwritten for each history
+
+
+@contextmanager
+def _home() -> Iterator[Path]:
+    folder, content = _template()
+    for leftover in ("store.db-wal", "store.db-shm"):
+        (folder / leftover).unlink(missing_ok=True)
+    with open(folder / "store.db", "r+b") as file:  # the same file: it knows its own inode
+        file.write(content)
+        file.truncate()
+    yield folder
+
+
+@cache
+def _template() -> tuple[Path, bytes]:
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own in it
+    holder = tempfile.TemporaryDirectory(prefix="tenure-simulation-", dir=memory if memory.is_dir() else None)
+    _HOLDERS.append(holder)
+    home = Path(holder.name) / "home"
+    create_home(home)
+    create(home, SimulatedClock(Baton(random.Random(0))), place=PLACE)
+    return home, (home / "store.db").read_bytes()
+
+
+_HOLDERS: list[tempfile.TemporaryDirectory[str]] = []
