@@ -214,11 +214,11 @@ class _Telling:
             if event.kind == "worker.registered":
                 began = self._axis.of(event)
             elif event.kind == "worker.gone":
-                spans += self._span(began or 0, self._axis.of(event), "", "worker")
+                spans += self._span(began or 0, self._axis.of(event), "registered", "worker")
                 marks += self._mark(self._axis.of(event), f"found gone: {event.data.get('reason')}", "gone")
                 began = None
         if began is not None:
-            spans += self._span(began, self._ended, "", "worker")
+            spans += self._span(began, self._ended, "registered", "worker")
         return Lane(owner, "worker", tuple(spans), tuple(marks))
 
     def harmed(self, lanes: Sequence[Lane], harms: Sequence[Harm]) -> list[Lane]:

@@ -95,9 +95,9 @@ def test_a_lease_is_drawn_until_it_was_let_go_and_the_next_from_the_takeover_on(
 def test_workers_are_drawn_until_they_were_found_gone(history: History) -> None:
     (story,) = stories(history)
 
-    assert lane(story, "worker-1.1").spans == (Span(0, 40 * MS, "", "worker"),)
+    assert lane(story, "worker-1.1").spans == (Span(0, 40 * MS, "registered", "worker"),)
     assert lane(story, "worker-1.1").marks == (StoryMark(40 * MS, "found gone: worker died", "gone"),)
-    assert lane(story, "worker-2.1").spans == (Span(0, 80 * MS, "", "worker"),)
+    assert lane(story, "worker-2.1").spans == (Span(0, 80 * MS, "registered", "worker"),)
 
 
 def test_a_process_is_drawn_from_its_pin_to_the_end_of_its_attempt(history: History) -> None:
