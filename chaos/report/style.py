@@ -68,7 +68,7 @@ svg.axis{flex:1;min-width:0;overflow:visible}
 .axis{padding:0}.scale{font-size:11.5px;fill:var(--soft)}.tick{stroke:var(--line)}.rule{stroke:var(--line);stroke-opacity:.6}
 .span rect{fill:var(--worker)}.span text{font-size:11.5px;fill:var(--bar-ink)}
 .span.k-lease rect{fill:var(--lease)}.span.k-process rect{fill:var(--process)}.span.k-leader rect{fill:var(--leader)}
-.span.k-work rect{fill-opacity:.6}.span.k-work text{fill:var(--ink)}.span.k-frozen rect,.span.k-stopped rect{fill:var(--open)}
+.span.k-work rect{fill-opacity:.35}.span.k-worker rect{fill-opacity:.6}.span.k-work text,.span.k-worker text{fill:var(--ink)}.span.k-frozen rect,.span.k-stopped rect{fill:var(--open)}
 .mark path,.mark circle,.mark rect{fill:none;stroke:var(--ink);stroke-width:1.6}.mark circle{fill:var(--paper);stroke-width:1.4}
 .mark.k-kill path{stroke:var(--bad);stroke-width:2.6}.mark.k-stop path,.mark.k-cont path{stroke:var(--open);stroke-width:2.4}
 .mark.k-fault path{stroke:var(--bad);fill:var(--bad-bg)}.mark.k-end rect{fill:var(--ink)}.mark .reach{stroke:none!important;fill:transparent!important}
