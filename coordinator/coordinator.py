@@ -1,6 +1,6 @@
 """The coordinator: decides what starts and who takes over what. `step()` is a plain call; nothing in it sleeps.
 
-Pass order, also at start-up, before the first timed wait: leases of dead workers and other boots → claims not accepted in time →
+Pass order, also at start-up, before the first timed wait: a jump of the wall clock is recorded → leases of dead workers and other boots → claims not accepted in time →
 recovery claims → backoffs that are over → start pass → record. Rule: design §3, §5; requirements K04, K05, R15.
 """
 
@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
+from coordinator.clock_watch import ClockWatch
 from coordinator.leadership import Leadership
 from coordinator.notes import Notes
 from coordinator.recovery import Recovery
 from coordinator.starts import Place, Starts
+from coordinator.tally import Tally
 from shared.clock import Clock
-from shared.errors import LeadershipLostError
+from shared.errors import LeadershipLostError, TenureError
 from shared.ids import Incarnation
 from shared.model.evidence import LockState, ProcessIdentity
 from shared.model.host import PassRecord, Worker
 from shared.model.instant import US_PER_MS, US_PER_S, Instant
 from shared.model.settings import DEFAULT, Config
+from shared.policy.capacity import POOL_AGENTS, POOL_JOBS
 from shared.store.contract import ConfigGeneration, Store
 
 log = logging.getLogger(__name__)
@@ -60,6 +64,7 @@ class Coordinator:
         self._watcher = watcher
         self._watched: set[Incarnation] = set()
         self._notes = Notes(store, clock, leadership)
+        self._clock_watch = ClockWatch(store, leadership, self._notes)
         self._config: tuple[ConfigGeneration | None, Config] = (None, DEFAULT)
         self._due_us = self._passed_us = clock.now().mono_us
         self._first = True
@@ -88,6 +93,7 @@ class Coordinator:
             if not self._leadership.seek():
                 return self._clock.now().mono_us + POLL_US
             self._first = True
+            self._clock_watch.forget()
         try:
             return self._lead()
         except LeadershipLostError as error:
@@ -108,9 +114,9 @@ class Coordinator:
         death, self._death_seen = self._death_seen, False
         # Kept until a pass came to its end: one that found the store busy is made again.
         self._is_asked = self._store.changed() or death or self._is_asked or self._finds_death()
-        if self._first or self._is_asked or now.mono_us >= self._due_us:
-            trigger = "startup" if self._first else "wake" if self._is_asked else "deadline"
-            self._is_asked = self._pass(now, trigger)
+        jumped_us = self._clock_watch.jump(now)
+        if self._first or self._is_asked or jumped_us is not None or now.mono_us >= self._due_us:
+            self._is_asked = self._pass(now, jumped_us)
             self._first, self._passed_us = False, now.mono_us
             if self._is_asked:
                 return self._clock.now().mono_us
@@ -129,32 +135,65 @@ class Coordinator:
             dues.append(self._notes.due_us)
         return max(min(dues), now.mono_us + US_PER_MS)
 
-    def _pass(self, started: Instant, trigger: str) -> bool:
-        """One pass. True when a bound cut it short, so that the next step must follow at once."""
+    def _pass(self, started: Instant, jumped_us: int | None) -> bool:
+        """One pass, and its record, also when it fails. True when a bound cut it short: the next step must follow at once."""
+        tally, generation = Tally(), self._leadership.generation or 0
+        try:
+            self._do_pass(started, jumped_us, tally)
+        except Exception as error:
+            failed = error.code if isinstance(error, TenureError) else type(error).__name__
+            self._add_record(started, jumped_us, tally, generation, failed)
+            if not isinstance(error, LeadershipLostError) and getattr(error, "pause_ms", None) is None:
+                with suppress(TenureError):  # this process ends of it; a record that cannot be written is lost with it
+                    self._notes.flush()
+            raise
+        self._add_record(started, jumped_us, tally, generation, None)
+        return tally.cut_short
+
+    def _do_pass(self, started: Instant, jumped_us: int | None, tally: Tally) -> None:
+        """The parts of a pass, in their order."""
+        if jumped_us is not None:
+            self._clock_watch.record(started, jumped_us)
+        self._clock_watch.passed(started)
         config, workers = self._read_world()
         held = self._probe_workers(workers)
         recovery = Recovery(self._store, self._leadership, config[1].settings.lease_us)
-        recovered = recovery.run(workers, held, first=self._first)
-        if recovered.buried:
+        done = recovery.run(workers, held, first=self._first)
+        tally.count_recovery(revoked=done.revoked, recovered=done.taken, dispatched=done.handed, more=done.more)
+        if done.buried:
             workers = self._store.read(lambda tx: tx.workers())
         self._workers = workers
-        starts = Starts(self._store, self._leadership, self._notes, config[0], config[1], self._places)
-        started_works = starts.run(workers, held)
+        Starts(self._store, self._leadership, self._notes, config[0], config[1], self._places, tally).run(workers, held)
+
+    def _add_record(
+        self, started: Instant, jumped_us: int | None, tally: Tally, generation: int, error: str | None
+    ) -> None:
+        trigger = "deadline"
+        if self._first:
+            trigger = "startup"
+        elif jumped_us is not None:
+            trigger = "clock"
+        elif self._is_asked:
+            trigger = "wake"
+        waiting = tally.waiting
         record = PassRecord(
-            generation=self._leadership.generation or 0,
+            generation=generation,
             trigger=trigger,
             due_at_us=started.wall_us + min(0, self._due_us - started.mono_us),
             started_at_us=started.wall_us,
             duration_us=self._clock.now().mono_us - started.mono_us,
-            claimed=started_works.claimed,
-            recovered=recovered.claimed,
-            revoked=recovered.revoked,
-            waiting_jobs=started_works.waiting.get("jobs", 0),
-            waiting_agents=started_works.waiting.get("agents", 0),
-            error=None,
+            planned=None,
+            claimed=tally.claimed,
+            dispatched=tally.dispatched,
+            recovered=tally.recovered,
+            revoked=tally.revoked,
+            waiting_jobs=None if waiting is None else waiting.get(POOL_JOBS, 0),
+            waiting_agents=None if waiting is None else waiting.get(POOL_AGENTS, 0),
+            cut_short=tally.cut_short,
+            clock_jump_us=jumped_us,
+            error=error,
         )
-        self._notes.add((), record)
-        return started_works.more or recovered.more
+        self._notes.add_pass(record)
 
     def _read_world(self) -> tuple[tuple[ConfigGeneration | None, Config], list[Worker]]:
         generation, workers = self._store.read(lambda tx: (tx.config(), tx.workers()))

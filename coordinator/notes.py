@@ -6,12 +6,13 @@ they cost a busy system nothing and an idle one almost nothing. Rule: requiremen
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Sequence
 
 from coordinator.leadership import Leadership
 from shared.clock import Clock
 from shared.ids import WorkId
-from shared.model.host import PassRecord
+from shared.model.host import PASSES_KEPT, PassRecord
 from shared.model.instant import US_PER_S
 from shared.policy.capacity import Wait
 from shared.store.contract import Store, Tx
@@ -28,14 +29,29 @@ class Notes:
         self._clock = clock
         self._leadership = leadership
         self._waits: dict[WorkId, Wait] = {}
-        self._passes: list[PassRecord] = []
+        self._passes: deque[PassRecord] = deque(
+            maxlen=PASSES_KEPT
+        )  # a store that is busy for long keeps no more either
+        self._offset_us: int | None = None
         self._due_us: int | None = None
 
-    def add(self, waits: Sequence[Wait], record: PassRecord | None = None) -> None:
-        """Keep notes for the next commit."""
+    def add(self, waits: Sequence[Wait]) -> None:
+        """Keep for the next commit why these wait."""
         self._waits.update((wait.work_id, wait) for wait in waits)
-        if record is not None:
-            self._passes.append(record)
+        self._set_due()
+
+    def add_pass(self, record: PassRecord) -> None:
+        """Keep a pass for the next commit."""
+        self._passes.append(record)
+        self._set_due()
+
+    def mark_clock(self, offset_us: int | None) -> None:
+        """Keep for the next commit how the clocks lay to each other when a pass began, a jump before it having been told.
+        None: forget that.
+        """
+        self._offset_us = offset_us
+
+    def _set_due(self) -> None:
         if self._due_us is None and (self._waits or self._passes):
             self._due_us = self._clock.now().mono_us + DELAY_US
 
@@ -55,11 +71,14 @@ class Notes:
             tx.hold_back(list(self._waits.values()))
         for record in self._passes:
             tx.record_pass(record)
+        if self._offset_us is not None:
+            tx.mark_clock(offset_us=self._offset_us)
 
     def written(self) -> None:
         """Forget what was just committed."""
         self._waits.clear()
         self._passes.clear()
+        self._offset_us = None
         self._due_us = None
 
     def flush_if_due(self) -> None:

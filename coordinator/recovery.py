@@ -28,11 +28,17 @@ NOT_ACCEPTED = "not_accepted"
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What one run did. `more`: its bound cut it short."""
+    """What one run did.
+
+    Attributes:
+        taken: Attempts taken back; `handed`: those of them that a worker took over.
+        more: Its bound cut it short.
+    """
 
     buried: int
     revoked: int
-    claimed: int
+    taken: int
+    handed: int
     more: bool
 
 
@@ -50,12 +56,12 @@ class Recovery:
         Args:
             workers: Those not known to be gone.
             locks: What probing each one's lock proved.
-            first: First pass of this leader: leases of other boots are looked for too.
+            first: First pass of this leader: leases and backoffs of other boots are looked for too.
         """
         dead = [worker for worker in workers if locks[worker.id] is LockState.FREE]
         live = [worker for worker in workers if locks[worker.id] is not LockState.FREE]
         if not (first or dead) and not self._store.read(self._has_work):
-            return Recovered(0, 0, 0, more=False)
+            return Recovered(0, 0, 0, 0, more=False)
         return self._store.write(lambda tx: self._recover(tx, dead, live, locks, first=first))
 
     def _has_work(self, tx: ReadTx) -> bool:
@@ -73,7 +79,10 @@ class Recovery:
         first: bool,
     ) -> Recovered:
         self._leadership.assert_in(tx)
-        revoked = tx.revoke_foreign_boots() if first else 0
+        revoked = 0
+        if first:
+            revoked = tx.revoke_foreign_boots()
+            tx.carry_backoffs()
         for worker in dead:
             revoked += tx.retire_worker(worker.id, reason="worker died")
             log.warning("worker.died", extra={"worker": worker.id, "pid": worker.identity.pid})
@@ -83,19 +92,25 @@ class Recovery:
         held = {worker for worker, state in locks.items() if state is LockState.HELD}
         responsive = [w for w in live if is_responsive(w, tx.now, lease_us=self._lease_us, held_locks=held)]
         load = {worker.id: worker.in_use for worker in responsive}
-        claimed = self._claim_some(tx, responsive, load)
-        return Recovered(len(dead), revoked, claimed, more=claimed >= BOUND)
+        taken, handed = self._claim_some(tx, responsive, load)
+        return Recovered(len(dead), revoked, taken, handed, more=taken >= BOUND)
 
-    def _claim_some(self, tx: Tx, responsive: Sequence[Worker], load: dict[Incarnation, int]) -> int:
-        """Claim recoveries until the bound is reached; attempts that nobody here can take do not hide those behind them."""
-        claimed, after = 0, None
+    def _claim_some(self, tx: Tx, responsive: Sequence[Worker], load: dict[Incarnation, int]) -> tuple[int, int]:
+        """Claim recoveries until the bound is reached; attempts that nobody here can take do not hide those behind them.
+
+        Returns: How many were taken back, and how many of them went to a worker.
+        """
+        taken, handed, after = 0, 0, None
         for _ in range(WINDOWS_MAX):
             lapsed = tx.recoverable(after=after, limit=BOUND)
-            claimed += sum(self._claim(tx, item, responsive, load) for item in lapsed)
-            if len(lapsed) < BOUND or claimed >= BOUND:
+            for item in lapsed:
+                is_taken = self._time_out(tx, item) if item.out_of_time else self._claim(tx, item, responsive, load)
+                taken += is_taken
+                handed += is_taken and not item.out_of_time
+            if len(lapsed) < BOUND or taken >= BOUND:
                 break
             after = lapsed[-1].attempt.id
-        return claimed
+        return taken, handed
 
     def _time_out(self, tx: Tx, item: Recoverable) -> bool:
         """End an attempt that is both lapsed and out of time, here and now: no worker is needed for that. Rule: E14, R06."""
@@ -104,8 +119,6 @@ class Recovery:
         return tx.time_out_lapsed(item.attempt.id, epoch_seen=item.attempt.epoch, why=OUT_OF_TIME.why, change=change)
 
     def _claim(self, tx: Tx, item: Recoverable, responsive: Sequence[Worker], load: dict[Incarnation, int]) -> bool:
-        if item.out_of_time:
-            return self._time_out(tx, item)
         avoid = item.last_owner if item.revoked == NOT_ACCEPTED else None
         registration = item.snapshot.registration
         worker = choose_recoverer(responsive, item.attempt.pin, load, registration=registration, avoid=avoid)

@@ -7,12 +7,13 @@ was decided on. Rule: design §5 ("Start pass"); requirements E02, E03, C01–C0
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
 
 from coordinator.leadership import Leadership
 from coordinator.notes import Notes
+from coordinator.tally import Tally
 from shared.ids import Incarnation, WorkId
 from shared.model.attempt import Snapshot
 from shared.model.evidence import LockState
@@ -47,25 +48,10 @@ Place = tuple[int, int]
 """Where in the order of ready Works: (priority, ready_seq)."""
 
 
-@dataclass(slots=True)
-class Started:
-    """What one start pass did.
-
-    Attributes:
-        waiting: Ready Works held back by their pool's limit, among those looked at.
-        more: A bound cut it short.
-    """
-
-    claimed: int = 0
-    waiting: dict[str, int] = field(default_factory=dict)
-    more: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Written:
     """What became of one window. `waits`: whatever does not start; `raced`: something had changed since it was read."""
 
-    claimed: int
     waits: tuple[Wait, ...]
     raced: bool
 
@@ -92,10 +78,12 @@ class Starts:
         generation: ConfigGeneration | None,
         config: Config,
         places: dict[str, Place],
+        tally: Tally,
     ) -> None:
         """Take the doors and the configuration.
 
         Args:
+            tally: Of the pass it belongs to.
             places: By pool, where the look of the pass before was cut short; this one goes on there, and says where it was.
         """
         self._store = store
@@ -104,22 +92,22 @@ class Starts:
         self._generation = generation
         self._config = config
         self._places = places
+        self._tally = tally
         self._limits = Limits(
             pools={POOL_JOBS: config.settings.job_concurrency, POOL_AGENTS: config.settings.concurrency},
             scopes={scope.name: scope.concurrency for scope in config.scopes if scope.concurrency},
         )
 
-    def run(self, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState]) -> Started:
+    def run(self, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState]) -> None:
         """Start what may start; each pool on its own, so that a full one never blocks another."""
-        done = Started()
+        self._tally.begin_starts()
         held = {worker for worker, state in locks.items() if state is LockState.HELD}
         now, usage = self._store.read(lambda tx: (tx.now, tx.usage()))
         slots = eligible(workers, now, lease_us=self._config.settings.lease_us, held_locks=held)
         for pool in (POOL_JOBS, POOL_AGENTS):
-            self._run_pool(pool, slots, self._window(pool, usage), done)
-        return done
+            self._run_pool(pool, slots, self._window(pool, usage))
 
-    def _run_pool(self, pool: str, slots: Sequence[WorkerSlots], window: int, done: Started) -> None:
+    def _run_pool(self, pool: str, slots: Sequence[WorkerSlots], window: int) -> None:
         after: Place | None = None
         resume = self._places.pop(pool, None)
         full_scopes: set[str] = set()
@@ -129,9 +117,8 @@ class Starts:
             )
             choice = choose_starts(found.ready, found.usage, self._limits, slots)
             written = self._write(choice.starts, choice.waits, found)
-            done.claimed += written.claimed
-            done.more = done.more or written.raced
-            done.waiting[pool] = done.waiting.get(pool, 0) + sum(wait.limit == pool for wait in written.waits)
+            self._tally.cut_short = self._tally.cut_short or written.raced
+            self._tally.count_waits(pool, sum(wait.limit == pool for wait in written.waits))
             full_scopes |= {wait.limit for wait in written.waits if wait.reason is Reason.CAPACITY_SCOPE and wait.limit}
             if any(wait.limit == pool or wait.reason in HOLDS_ALL for wait in written.waits):
                 return
@@ -144,7 +131,7 @@ class Starts:
             slots = [replace(slot, free=slot.free - taken.count(slot.id)) for slot in slots]
         if after is not None:
             self._places[pool] = after
-        done.more = True
+        self._tally.cut_short = True
 
     def _window(self, pool: str, usage: Usage) -> int:
         """How many ready Works to look at: what the pool has room for, so that a long queue costs no more than a short one."""
@@ -179,18 +166,18 @@ class Starts:
 
     def _write(self, starts: Sequence[Start], waits: Sequence[Wait], found: Candidates) -> Written:
         """Claim in small batches, so that the first starts do not wait for the last."""
-        claimed, raced, refused = 0, False, list(waits)
+        raced, refused = False, list(waits)
         self._notes.started({start.work_id for start in starts})
         ready = {work.id: work for work in found.ready}
         for at in range(0, len(starts), CLAIMS_PER_COMMIT):
             batch = starts[at : at + CLAIMS_PER_COMMIT]
             made, held_back = self._store.write(partial(self._claim, batch=batch, ready=ready, found=found))
             self._notes.written()
-            claimed += made
+            self._tally.count_claims(made)
             refused += held_back
             raced = raced or made + len(held_back) < len(batch)
         self._notes.add([wait for wait in refused if not _is_noted(wait, found.works)])
-        return Written(claimed, tuple(refused), raced)
+        return Written(tuple(refused), raced)
 
     def _claim(
         self, tx: Tx, *, batch: Sequence[Start], ready: Mapping[WorkId, ReadyWork], found: Candidates

@@ -9,7 +9,7 @@ from shared.commands.attendance import attendance, read_rows
 from shared.commands.findings import NAMED_MAX, NOTHING, Finding, Severity
 from shared.commands.findings_service import check_service
 from shared.commands.open_home import OpenHome
-from shared.commands.render import counted, duration, escaped
+from shared.commands.render import counted, duration, escaped, signed_duration
 from shared.commands.status import OPEN_STATES
 from shared.commands.work_text import counted_tries
 from shared.model.attempt import Lease
@@ -31,6 +31,11 @@ STALE_CADENCES = 2
 RECOVERY_BOUND_US = 10 * US_PER_S
 """Recovery takes up what lapsed within a second; longer than this, nobody can."""
 CLOCK_SLACK_US = 5 * US_PER_S
+JUMP_TOLD_US = 24 * 3600 * US_PER_S
+"""So long a jump of the wall clock is of interest."""
+TIME_STEP = "see to the host's time: timedatectl"
+PASSING_ERRORS = ("store_busy", "indeterminate")
+"""What a pass may fail of now and then; the next one follows at once."""
 HOLDERS_NAMED = 5
 READY_LOOKED_AT = 1_000
 
@@ -118,19 +123,31 @@ def check_passes(door: OpenHome) -> list[Finding]:
         message = f"the last pass of the coordinator was {duration(age_us)} ago, it should be one a minute"
         found.append(Finding("passes.stale", Severity.WARNING, message, "look at the coordinator's log"))
     if last.error is not None:
+        severity = Severity.WARNING if last.error in PASSING_ERRORS else Severity.ERROR
         message = f"the last pass of the coordinator failed: {escaped(last.error)}"
-        found.append(Finding("passes.failing", Severity.ERROR, message, "look at the coordinator's log"))
+        found.append(Finding("passes.failing", severity, message, "look at the coordinator's log"))
     return found
 
 
 def check_clock(door: OpenHome) -> list[Finding]:
-    """The wall clock has not been set back behind what is recorded."""
-    last, now = door.store.read(lambda tx: (tx.last_pass(), tx.now))
-    if last is None or last.started_at_us - now.wall_us <= CLOCK_SLACK_US:
+    """The wall clock has not been set back behind what is recorded, and has not jumped lately."""
+    last, mark, now = door.store.read(lambda tx: (tx.last_pass(), tx.clock_mark(), tx.now))
+    if last is not None and last.started_at_us - now.wall_us > CLOCK_SLACK_US:
+        behind = duration(last.started_at_us - now.wall_us)
+        message = (
+            f"the wall clock is {behind} behind the last pass: it was set back; leases and time-outs do not go by it"
+        )
+        return [Finding("clock.set_back", Severity.WARNING, message, TIME_STEP)]
+    if mark is None or mark.jumped_at_us is None or mark.jumped_by_us is None:
         return []
-    behind = duration(last.started_at_us - now.wall_us)
-    message = f"the wall clock is {behind} behind the last pass: it was set back; leases and time-outs do not go by it"
-    return [Finding("clock.set_back", Severity.WARNING, message, "see to the host's time: timedatectl")]
+    ago_us = now.wall_us - mark.jumped_at_us
+    if not 0 <= ago_us <= JUMP_TOLD_US:
+        return []
+    by, ago = signed_duration(mark.jumped_by_us), duration(ago_us)
+    message = (
+        f"the wall clock jumped {by} {ago} ago: it was set, or the host was suspended; what is due was looked at anew"
+    )
+    return [Finding("clock.jumped", Severity.INFO, message, TIME_STEP)]
 
 
 # --- attempts --------------------------------------------------------------------------------------------------------

@@ -285,4 +285,5 @@ def pass_view(record: PassRecord) -> Json:
         "due_at": iso(record.due_at_us),
         "started_at": iso(record.started_at_us),
         "duration_ms": record.duration_us / 1000,
+        "clock_jump_ms": milliseconds(record.clock_jump_us),
     }

@@ -103,6 +103,11 @@ def duration(us: int) -> str:
     return " ".join(f"{count}{unit}" for unit, count in units[first : first + 2] if count)
 
 
+def signed_duration(us: int) -> str:
+    """For people, of a jump: `2s back`, `1d ahead`."""
+    return f"{duration(abs(us))} {'back' if us < 0 else 'ahead'}"
+
+
 def table(rows: Sequence[Sequence[str]], *, indent: str = "") -> list[str]:
     """Rows of cells as aligned lines; the last column runs free. Cells may hold colours."""
     if not rows:

@@ -22,7 +22,7 @@ from shared.commands.json_views import (
     worker_of,
 )
 from shared.commands.open_home import OpenHome, opened
-from shared.commands.render import Ink, duration, escaped, print_json, quoted, table
+from shared.commands.render import Ink, duration, escaped, print_json, quoted, signed_duration, table
 from shared.commands.work_text import counted_tries
 from shared.model.attempt import AttemptState
 from shared.model.host import PassRecord, StopOrder
@@ -209,6 +209,10 @@ def _stop_row(order: StopOrder) -> list[str]:
 
 def _pass(record: PassRecord, now: Instant) -> str:
     ago = duration(max(0, now.wall_us - record.started_at_us))
-    did = f"claimed {record.claimed}, recovered {record.recovered}, revoked {record.revoked}"
+    counts = {"claimed": record.claimed, "recovered": record.recovered, "revoked": record.revoked}
+    did = ", ".join(f"{what} {'?' if count is None else count}" for what, count in counts.items())
+    jump = ""
+    if record.clock_jump_us is not None:
+        jump = f", the wall clock had jumped {signed_duration(record.clock_jump_us)}"
     fault = f", error: {escaped(record.error)}" if record.error else ""
-    return f"last pass {ago} ago ({escaped(record.trigger)}): {did}{fault}"
+    return f"last pass {ago} ago ({escaped(record.trigger)}): {did}{jump}{fault}"

@@ -82,18 +82,55 @@ class StopOrder:
     ordered_at_us: int
 
 
+PASSES_KEPT = 1_000
+"""Records of passes that a store keeps."""
+
+
 @dataclass(frozen=True, slots=True)
 class PassRecord:
-    """One coordinator pass, as it is kept. Rule: requirement K05."""
+    """One coordinator pass, as it is kept: also one that failed, or that a bound cut short. Rule: requirement K05.
+
+    A count is None when the pass failed before it came to that part; what is counted was committed.
+
+    Attributes:
+        trigger: `startup`, `wake`, `deadline`, or `clock`: the wall clock had jumped.
+        planned: Occurrences planned; None as long as nothing plans.
+        claimed: New attempts.
+        dispatched: Attempts handed to a worker: new ones, and recovered ones that a worker took over.
+        recovered: Attempts without a holder taken back: handed to a worker, or ended because they were out of time.
+        waiting_jobs, waiting_agents: Ready Works that their pool's limit held back, among those looked at.
+        cut_short: A bound ended it; the next one follows at once.
+        clock_jump_us: How far the wall clock had jumped since the pass before; None: it had not.
+        error: The class of the error that ended it; None: it came to its end.
+    """
 
     generation: int
     trigger: str
     due_at_us: int
     started_at_us: int
     duration_us: int
-    claimed: int
-    recovered: int
-    revoked: int
-    waiting_jobs: int
-    waiting_agents: int
+    planned: int | None
+    claimed: int | None
+    dispatched: int | None
+    recovered: int | None
+    revoked: int | None
+    waiting_jobs: int | None
+    waiting_agents: int | None
+    cut_short: bool
+    clock_jump_us: int | None
     error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClockMark:
+    """How the wall clock lay to the monotonic one when a coordinator looked last.
+
+    Attributes:
+        boot_id, offset_us: Wall minus monotonic, in that boot.
+        jumped_at_us, jumped_by_us: The last jump found, of any boot: when it was found (UTC), and how far; None: none yet.
+    """
+
+    boot_id: str
+    offset_us: int
+    jumped_at_us: int | None = None
+    jumped_by_us: int | None = None

@@ -26,7 +26,7 @@ from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, Ending, Lease, LeaseKey, Phase, Segment, Snapshot
 from shared.model.cancel import Cancellation
 from shared.model.evidence import Pin
-from shared.model.host import Leader, PassRecord, StopOrder, Worker
+from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
 from shared.model.stop import StopResult
 from shared.model.work import Input, NewWork, Work, WorkChange, WorkState
@@ -146,7 +146,7 @@ class ReadTx(Protocol):
         """Unfinished attempts (not parked, not recovery_required) without a live lease, after a cursor, wrapping never."""
 
     def backoff_due(self, *, limit: int) -> list[WorkId]:
-        """Works whose backoff is over."""
+        """Works whose backoff is over, of those that began in this boot or were carried into it."""
 
     def next_due_mono_us(self) -> int | None:
         """The earliest monotonic instant at which a lease lapses, an unaccepted claim is overdue, a backoff ends, or the time of
@@ -163,6 +163,9 @@ class ReadTx(Protocol):
 
     def idle_state(self) -> IdleState: ...
     def last_pass(self) -> PassRecord | None: ...
+    def clock_mark(self) -> ClockMark | None:
+        """How the clocks lay to each other at the last pass that was recorded; None before the first."""
+
     def events(self, *, after: int, limit: int) -> list[Event]: ...
     def attempt_events(self, attempt_id: AttemptId, *, limit: int) -> list[Event]:
         """The last events of one attempt, in order; cost independent of history. Rule: S02."""
@@ -252,6 +255,11 @@ class Tx(ReadTx, Protocol):
     def revoke_foreign_boots(self) -> int:
         """Revoke every unrevoked lease of another boot; returns how many. *leader*"""
 
+    def carry_backoffs(self) -> int:
+        """Go on in this boot with the backoffs of others: what was waited is the wall difference, at least 0, measured now and
+        never again, so that a wall clock that is set afterwards delays none; returns how many. *leader* Rule: K02.
+        """
+
     def revoke_unaccepted(self, *, accept_timeout_us: int) -> list[AttemptId]:
         """Revoke claims not accepted in time (reason `not_accepted`). *leader*"""
 
@@ -288,6 +296,14 @@ class Tx(ReadTx, Protocol):
 
     def record_pass(self, record: PassRecord) -> None:
         """*leader* Keeps the last 1,000."""
+
+    def mark_clock(self, *, offset_us: int) -> None:
+        """Keep how the clocks lay to each other (wall minus monotonic, this boot) when the last pass began. *leader*"""
+
+    def record_clock_jump(self, by_us: int, *, offset_us: int) -> None:
+        """Tell that the wall clock jumped, and keep the mark of after it; nothing when that mark is kept already. *leader*
+        Rule: K02.
+        """
 
     def checkpoint_due(self) -> bool: ...
 

@@ -11,7 +11,6 @@ import pytest
 
 from shared.commands import findings_store
 from shared.ids import WorkId
-from shared.model.host import PassRecord
 from shared.model.instant import US_PER_S
 from shared.model.settings import Config, ScopeConfig, Settings
 from shared.model.stop import StopResult
@@ -22,6 +21,7 @@ from shared.process.identity import identify, is_stopped
 from shared.store.sqlite.driver import sqlite3
 from tests.support.command_homes import AHEAD_US, Ask, CommandHome, Launch, asking, command_home, ending
 from tests.support.examinations import Found, finding, quiet_host
+from tests.support.passes import pass_record
 from tests.support.processes import Reaper
 from tests.support.waiting import wait_until
 
@@ -92,7 +92,7 @@ def test_silent_worker(home: CommandHome, found: Found, ask: Ask) -> None:
 def test_passes(home: CommandHome, found: Found, age_us: int, error: str | None, expected: dict[str, str]) -> None:
     home.staff()
     at_us = home.clock.now().wall_us - AHEAD_US - age_us
-    record = PassRecord(1, "deadline", at_us, at_us, 1000, 0, 0, 0, 0, 0, error)
+    record = pass_record(at_us=at_us, error=error)
     home.as_leader(lambda tx: tx.record_pass(record))
 
     assert found() == expected
@@ -216,7 +216,7 @@ def test_full_scope_names_what_waits_for_a_person(home: CommandHome, found: Foun
 def test_clock_that_was_set_back(home: CommandHome, found: Found) -> None:
     home.staff()
     ahead_us = home.clock.now().wall_us + 3600 * US_PER_S
-    record = PassRecord(1, "deadline", ahead_us, ahead_us, 1000, 0, 0, 0, 0, 0, None)
+    record = pass_record(at_us=ahead_us)
     home.as_leader(lambda tx: tx.record_pass(record))
 
     assert found() == {"clock.set_back": "warning"}

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from shared.ids import AttemptId
 from shared.model.attempt import Phase
-from shared.model.host import PassRecord
 from shared.model.stop import StopResult
 from shared.model.work import Reason
 from shared.policy.capacity import Wait
 from shared.store.contract import Registration, Tx
+from tests.support.passes import pass_record
 from tests.support.stores import (
     ACCEPT_US,
     BACKED_OFF,
@@ -220,8 +220,24 @@ def _fire_backoff(world: World) -> Transition:
 
 @scene("record_pass")
 def _record_pass(world: World) -> Transition:
-    record = PassRecord(1, "start", 1, 2, 3, 0, 0, 0, 0, 0, None)
-    return world.led(lambda tx: tx.record_pass(record))
+    return world.led(lambda tx: tx.record_pass(pass_record()))
+
+
+@scene("mark_clock")
+def _mark_clock(world: World) -> Transition:
+    return world.led(lambda tx: tx.mark_clock(offset_us=1))
+
+
+@scene("record_clock_jump")
+def _record_clock_jump(world: World) -> Transition:
+    return world.led(lambda tx: tx.record_clock_jump(7, offset_us=1))
+
+
+@scene("carry_backoffs")
+def _carry_backoffs(world: World) -> Transition:
+    world.ended(world.worker(), FAILED, BACKED_OFF)
+    world.clock.reboot("boot-2")
+    return world.led(lambda tx: tx.carry_backoffs())
 
 
 # --- a worker's

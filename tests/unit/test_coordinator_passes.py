@@ -174,7 +174,7 @@ def test_reasons_and_records_are_written_late_and_with_the_next_commit_if_there_
 
     site.clock.advance(US_PER_S)
     head.settle()
-    assert site.done(head.me) == ["lead", "hold_back", "record_pass"]
+    assert site.done(head.me) == ["lead", "hold_back", "record_pass", "mark_clock"]
     assert site.work(waiting).reason is Reason.NO_WORKER
 
 

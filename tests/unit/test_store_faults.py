@@ -24,7 +24,7 @@ from shared.store.contract import ClaimRefused, Tx
 from shared.store.sqlite import store as store_module
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.store import SqliteStore, open_store
-from tests.contract.store_cases.reading import record
+from tests.support.passes import pass_record
 from tests.support.stores import COMPLETED, LEASE_US, SQLITE, SUCCEEDED, World, new_work, ram_folder
 
 BUSY, IOERR, CORRUPT, FULL, CONSTRAINT, NOTADB = 5, 10, 11, 13, 19, 26
@@ -262,7 +262,7 @@ def test_claims_stop_without_the_ballast_and_resume_by_themselves(
 def test_a_recorded_pass_restores_the_ballast(world: World) -> None:
     (world.home / "ballast").unlink()
 
-    world.as_leader(lambda tx: tx.record_pass(record()))
+    world.as_leader(lambda tx: tx.record_pass(pass_record()))
 
     assert (world.home / "ballast").stat().st_size == 1024 * 1024
 

@@ -86,15 +86,13 @@ PLANS: dict[str, tuple[str, set[str]]] = {
         reads.BACKOFF_DUE,
         {"SEARCH work USING INDEX work_backoff (backoff_boot_id=? AND <expr><?)"},
     ),
-    "backoff of another boot": (
-        reads.BACKOFF_DUE_OTHER_BOOT,
-        {
-            "COMPOUND QUERY",
-            "LEFT-MOST SUBQUERY",
-            "SEARCH work USING INDEX work_backoff (backoff_boot_id<?)",
-            "UNION ALL",
-            "SEARCH work USING INDEX work_backoff (backoff_boot_id>?)",
-        },
+    "backoff of an earlier boot": (
+        coordination.CARRY_BACKOFFS.format("<"),
+        {"SEARCH work USING INDEX work_backoff (backoff_boot_id<?)"},
+    ),
+    "backoff of a later boot": (
+        coordination.CARRY_BACKOFFS.format(">"),
+        {"SEARCH work USING INDEX work_backoff (backoff_boot_id>?)"},
     ),
     "next lapse": (reads.NEXT_LAPSE, {"SEARCH lease USING INDEX lease_expiry (expires_mono_us>?)"}),
     "next overdue claim": (reads.NEXT_OVERDUE, {"SEARCH l USING INDEX lease_unaccepted"}),

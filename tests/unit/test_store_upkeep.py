@@ -28,6 +28,7 @@ from shared.store.sqlite.store import open_store
 from tests.support.stores import COMPLETED, LEASE_US, SQLITE, SUCCEEDED, World, new_work, ram_folder
 
 ROOT = Path(__file__).parents[2]
+LATER = schema.SCHEMA_VERSION + 1
 
 
 @pytest.fixture
@@ -152,12 +153,12 @@ def test_adopting_and_migrating_wait_for_nobody_and_name_who_is_there(world: Wor
     steps, _ = older(copy)
     with IncarnationLock.take(Home(copy).run / f"{name}.lock"):
         with pytest.raises(RefusedError, match=f"^{name} still run here; to migrate"):
-            migrate(copy, world.clock, steps=steps, version=2)
+            migrate(copy, world.clock, steps=steps, version=LATER)
         with pytest.raises(RefusedError, match=f"^{name} still run here; to adopt"):
             adopt(copy, world.clock)
     assert (copy / "store.db").read_bytes() == before
 
-    assert migrate(copy, world.clock, steps=steps, version=2) == ["0002_notes"]
+    assert migrate(copy, world.clock, steps=steps, version=LATER) == ["9999_notes"]
 
 
 def test_adopting_what_is_no_store_or_damaged_is_refused(world: World) -> None:
@@ -196,17 +197,17 @@ def older(_home: Path) -> tuple[Migrations, int]:
     for one in migrations._migrations:
         steps(name=one.name)(one.fn)
 
-    @steps(name="0002_notes")
+    @steps(name="9999_notes")
     def _notes(db: Database) -> None:
         db.execute("CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT")
         db.execute("DELETE FROM stop_order")  # what a trigger keeps everybody else from
         db.execute("INSERT INTO note (text) VALUES ('migrated')")
 
-    return steps, 2
+    return steps, LATER
 
 
 def next_version(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(checks, "SCHEMA_VERSION", 2)
+    patch.setattr(checks, "SCHEMA_VERSION", LATER)
 
 
 def test_a_store_is_migrated_in_one_commit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +215,7 @@ def test_a_store_is_migrated_in_one_commit(world: World, monkeypatch: pytest.Mon
     world.store.write(lambda tx: tx.cancel_attempt(key.attempt_id, by="t", reason="t", change=COMPLETED))
     steps, version = older(world.home)
 
-    assert migrate(world.home, world.clock, steps=steps, version=version) == ["0002_notes"]
+    assert migrate(world.home, world.clock, steps=steps, version=version) == ["9999_notes"]
 
     with pytest.raises(StoreUnavailableError, match="taken over meanwhile"):
         world.submit()
@@ -223,7 +224,10 @@ def test_a_store_is_migrated_in_one_commit(world: World, monkeypatch: pytest.Mon
     store = open_store(world.home, world.clock, check=True)
     assert store._db.value("SELECT text FROM note") == "migrated"
     last = store.read(lambda tx: tx.events(after=0, limit=1_000))[-1]
-    assert (last.kind, last.data) == ("store.migrated", {"from": 1, "to": 2, "steps": ["0002_notes"]})
+    assert (last.kind, last.data) == (
+        "store.migrated",
+        {"from": schema.SCHEMA_VERSION, "to": LATER, "steps": ["9999_notes"]},
+    )
     triggers = {row[0] for row in store._db.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
     assert triggers == {trigger.split()[2] for trigger in schema.TRIGGERS}
     store.close()
@@ -262,10 +266,10 @@ def test_a_step_that_fails_or_breaks_a_reference_leaves_the_old_store(world: Wor
         steps = Migrations("tenure")
         for one in migrations._migrations:
             steps(name=one.name)(one.fn)
-        steps(name="0002_broken")(lambda db, sql=statement: db.execute(sql))
+        steps(name="9999_broken")(lambda db, sql=statement: db.execute(sql))
 
         with pytest.raises(Exception, match=told):
-            migrate(world.home, world.clock, steps=steps, version=2)
+            migrate(world.home, world.clock, steps=steps, version=LATER)
 
         assert check(world.home) == []
     world.submit()
@@ -324,7 +328,7 @@ def test_killed_in_the_middle_it_is_the_old_store_or_the_new_one(
     store.close()
     if not migrated:
         steps, version = older(world.home)
-        assert migrate(world.home, world.clock, steps=steps, version=version) == ["0002_notes"]
+        assert migrate(world.home, world.clock, steps=steps, version=version) == ["9999_notes"]
 
 
 # --- a store that went back in time

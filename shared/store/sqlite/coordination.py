@@ -8,7 +8,7 @@ from shared.boundary import Boundary
 from shared.errors import RefusedError
 from shared.ids import AttemptId, WorkId, attempt_id
 from shared.model.attempt import AttemptState
-from shared.model.host import PassRecord
+from shared.model.host import PASSES_KEPT, PassRecord
 from shared.model.instant import elapsed_us
 from shared.model.work import Reason, Work, WorkChange, WorkState
 from shared.policy.capacity import Wait
@@ -17,10 +17,11 @@ from shared.store.contract import Claimed, ClaimRefused, ClaimRequest
 from shared.store.sqlite.writing import Writing
 from shared.wake import COORDINATOR
 
-PASSES_KEPT = 1_000
-
 FOREIGN_LEASES = """SELECT attempt_id FROM lease
   WHERE revoked_at_us IS NULL AND boot_id <> :boot ORDER BY expires_mono_us, attempt_id"""
+CARRY_BACKOFFS = """UPDATE work SET backoff_us = backoff_us - min(backoff_us, max(0, :wall - backoff_since_at_us)),
+    backoff_since_mono_us = :mono, backoff_boot_id = :boot, backoff_since_at_us = :wall, revision = revision + 1
+  WHERE state = 'backoff' AND backoff_boot_id {} :boot RETURNING id"""
 UNACCEPTED_LEASES = """SELECT attempt_id FROM lease WHERE accepted_at_us IS NULL AND revoked_at_us IS NULL AND boot_id = :boot
   AND claimed_mono_us <= :mono - :timeout ORDER BY claimed_mono_us, attempt_id"""
 CLAIM_WORK = """UPDATE work SET state = :state, reason = NULL, reason_limit = NULL, pool = :pool, attempts_used = :number,
@@ -38,9 +39,13 @@ CONSUME_INPUT = (
 )
 HOLD_BACK = """UPDATE work SET reason = :reason, reason_limit = :limit, revision = revision + 1
   WHERE id = :work AND state = 'ready' AND (reason IS NOT :reason OR reason_limit IS NOT :limit)"""
-INSERT_RECORD = """INSERT INTO pass (generation, trigger, due_at_us, started_at_us, duration_us, claimed, recovered, revoked,
-    waiting_jobs, waiting_agents, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq"""
+INSERT_RECORD = """INSERT INTO pass (generation, trigger, due_at_us, started_at_us, duration_us, planned, claimed,
+    dispatched, recovered, revoked, waiting_jobs, waiting_agents, cut_short, clock_jump_us, error)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq"""
 FORGET_PASSES = "DELETE FROM pass WHERE seq <= ?"
+MARK_CLOCK = """INSERT INTO clock (id, boot_id, offset_us, jumped_at_us, jumped_by_us) VALUES (1, :boot, :offset, :at, :by)
+  ON CONFLICT (id) DO UPDATE SET boot_id = :boot, offset_us = :offset, jumped_at_us = coalesce(:at, jumped_at_us),
+    jumped_by_us = coalesce(:by, jumped_by_us)"""
 
 
 class Coordination(Writing):
@@ -50,6 +55,15 @@ class Coordination(Writing):
         """See `Tx.revoke_foreign_boots`."""
         self._require_leading()
         return len(self._revoke_all(FOREIGN_LEASES, {}, "other_boot"))
+
+    def carry_backoffs(self) -> int:
+        """See `Tx.carry_backoffs`."""
+        self._require_leading()
+        carried = [row[0] for order in ("<", ">") for row in self._db.rows(CARRY_BACKOFFS.format(order), self._clock)]
+        if carried:
+            self._event("backoffs.carried", {"count": len(carried)})
+        self._note(Boundary.RECOVERY_COMMIT)
+        return len(carried)
 
     def revoke_unaccepted(self, *, accept_timeout_us: int) -> list[AttemptId]:
         """See `Tx.revoke_unaccepted`."""
@@ -162,14 +176,35 @@ class Coordination(Writing):
                 record.due_at_us,
                 record.started_at_us,
                 record.duration_us,
+                record.planned,
                 record.claimed,
+                record.dispatched,
                 record.recovered,
                 record.revoked,
                 record.waiting_jobs,
                 record.waiting_agents,
+                record.cut_short,
+                record.clock_jump_us,
                 record.error,
             ),
         )
         self._db.rows(FORGET_PASSES, (seq - PASSES_KEPT,))
         self._note(Boundary.PASS_COMMIT)
         self.notes.restore_ballast = True
+
+    def mark_clock(self, *, offset_us: int) -> None:
+        """See `Tx.mark_clock`."""
+        self._require_leading()
+        self._db.rows(MARK_CLOCK, {"boot": self._now.boot_id, "offset": offset_us, "at": None, "by": None})
+        self._note(Boundary.PASS_COMMIT)
+
+    def record_clock_jump(self, by_us: int, *, offset_us: int) -> None:
+        """See `Tx.record_clock_jump`."""
+        self._require_leading()
+        before = self.clock_mark()
+        if before is not None and (before.boot_id, before.offset_us) == (self._now.boot_id, offset_us):
+            return  # an unanswered commit held it
+        mark = {"boot": self._now.boot_id, "offset": offset_us, "at": self._now.wall_us, "by": by_us}
+        self._db.rows(MARK_CLOCK, mark)
+        self._event("clock.jumped", {"by_us": by_us})
+        self._note(Boundary.PASS_COMMIT)

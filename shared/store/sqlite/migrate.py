@@ -34,8 +34,16 @@ migrations = Migrations("tenure")
 
 @migrations(name="0001_first")
 def _first(db: Database) -> None:
+    """Of a new store: the present schema, so that the steps below find nothing to do."""
     for statement in (*TABLES, *INDEXES):
         db.execute(statement)
+
+
+@migrations(name="0002_hardening")
+def _second(db: Database) -> None:
+    _bring(db, "pass", cut_short="0")
+    _bring(db, "clock")
+    _bring(db, "unreadable")
 
 
 def make_schema(connection: sqlite3.Connection, place: Place, now: Instant, file_inode: int) -> None:
@@ -126,6 +134,38 @@ def _migrate(paths: Home, clock: Clock, steps: Migrations, version: int) -> list
         return taken
     finally:
         db.close()
+
+
+def _bring(db: Database, table: str, **fill: str) -> None:
+    """Give a table, and the indexes on it, the present form; its rows are kept. Nothing is done when it has that form.
+
+    Args:
+        fill: SQL for the columns that the form before lacks and that may not be null.
+    """
+    [present] = [statement for statement in TABLES if statement.startswith(f"CREATE TABLE {table} ")]
+    found = db.execute("SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).fetchone()
+    if found is not None and found[0] == present:
+        return
+    if found is not None:
+        db.execute("PRAGMA legacy_alter_table = ON")  # else what refers to the table would follow its old form
+        db.execute(f"ALTER TABLE {table} RENAME TO {table}_before")
+        db.execute("PRAGMA legacy_alter_table = OFF")
+    db.execute(present)
+    if found is not None:
+        before = _columns(db, f"{table}_before")
+        kept = [column for column in _columns(db, table) if column in before]
+        into, values = ", ".join([*kept, *fill]), ", ".join([*kept, *fill.values()])
+        db.execute(f"INSERT INTO {table} ({into}) SELECT {values} FROM {table}_before")
+        db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))  # numbers given out are not given out again
+        db.execute("UPDATE sqlite_sequence SET name = ? WHERE name = ?", (table, f"{table}_before"))
+        db.execute(f"DROP TABLE {table}_before")
+    for statement in INDEXES:
+        if f" ON {table} (" in statement:
+            db.execute(statement)
+
+
+def _columns(db: Database, table: str) -> list[str]:
+    return [row[1] for row in db.execute(f"PRAGMA table_info({table})").fetchall()]
 
 
 def _create_triggers(connection: sqlite3.Connection) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from shared.ids import AttemptId, Incarnation, WorkId, attempt_directory
 from shared.model.attempt import Attempt, Lease, LeaseKey, Segment, Snapshot
 from shared.model.cancel import Cancellation
-from shared.model.host import Leader, PassRecord, StopOrder, Worker
+from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
 from shared.model.settings import scope_chain
 from shared.model.work import Input, Work, WorkState
@@ -64,9 +64,6 @@ RECOVERABLE_ATTEMPTS = f"""SELECT attempt.*, s.body AS snapshot, l.revoked_reaso
   WHERE attempt.id > :after AND {RECOVERABLE} AND {NOT_LIVE} ORDER BY attempt.id LIMIT :limit"""
 BACKOFF_DUE = """SELECT id FROM work WHERE state = 'backoff' AND backoff_boot_id = :boot
   AND backoff_since_mono_us + backoff_us <= :mono ORDER BY backoff_since_mono_us + backoff_us LIMIT :limit"""
-_BACKOFF_OVER_BY_WALL = "state = 'backoff' AND max(0, :wall - backoff_since_at_us) >= backoff_us"
-BACKOFF_DUE_OTHER_BOOT = f"""SELECT id FROM work WHERE {_BACKOFF_OVER_BY_WALL} AND backoff_boot_id < :boot
-  UNION ALL SELECT id FROM work WHERE {_BACKOFF_OVER_BY_WALL} AND backoff_boot_id > :boot LIMIT :limit"""
 NEXT_LAPSE = """SELECT min(expires_mono_us) FROM lease
   WHERE revoked_at_us IS NULL AND boot_id = :boot AND expires_mono_us > :mono"""
 NEXT_OVERDUE = f"""SELECT min({ACCEPT_BY}) FROM lease AS l
@@ -74,9 +71,6 @@ NEXT_OVERDUE = f"""SELECT min({ACCEPT_BY}) FROM lease AS l
 NEXT_BACKOFF = (
     """SELECT min(backoff_since_mono_us + backoff_us) FROM work WHERE state = 'backoff' AND backoff_boot_id = :boot"""
 )
-NEXT_BACKOFF_OTHER_BOOT = """SELECT min(due) FROM
-  (SELECT backoff_since_at_us + backoff_us AS due FROM work WHERE state = 'backoff' AND backoff_boot_id < :boot
-   UNION ALL SELECT backoff_since_at_us + backoff_us FROM work WHERE state = 'backoff' AND backoff_boot_id > :boot)"""
 NEXT_OUT_OF_TIME = f"""SELECT min(due) FROM (SELECT CASE WHEN budget_boot_id = :boot THEN budget_since_mono_us + budget_us
     ELSE :mono + budget_since_at_us + budget_us - :wall END AS due
   FROM attempt JOIN lease AS l ON l.attempt_id = attempt.id WHERE {RECOVERABLE} AND {NOT_LIVE}) WHERE due > :mono"""
@@ -288,19 +282,12 @@ class Reads:
 
     def backoff_due(self, *, limit: int) -> list[WorkId]:
         """See `ReadTx.backoff_due`."""
-        params = self._clock | {"wall": self._now.wall_us, "limit": limit}
-        found = self._db.rows(BACKOFF_DUE, params)
-        if len(found) < limit:
-            found += self._db.rows(BACKOFF_DUE_OTHER_BOOT, params | {"limit": limit - len(found)})
-        return [WorkId(row[0]) for row in found]
+        return [WorkId(row[0]) for row in self._db.rows(BACKOFF_DUE, self._clock | {"limit": limit})]
 
     def next_due_mono_us(self) -> int | None:
         """See `ReadTx.next_due_mono_us`. What has lapsed or run out already is not due again."""
         dues = [self._db.value(sql, self._clock) for sql in (NEXT_LAPSE, NEXT_OVERDUE, NEXT_BACKOFF)]
         dues.append(self._db.value(NEXT_OUT_OF_TIME, self._clock | {"wall": self._now.wall_us}))
-        wall_due = self._db.value(NEXT_BACKOFF_OTHER_BOOT, self._clock)
-        if wall_due is not None:
-            dues.append(self._now.mono_us + max(0, wall_due - self._now.wall_us))
         return min((due for due in dues if due is not None), default=None)
 
     def stop_orders(
@@ -327,6 +314,11 @@ class Reads:
     def last_pass(self) -> PassRecord | None:
         row = self._db.one("SELECT * FROM pass ORDER BY seq DESC LIMIT 1")
         return None if row is None else rows.pass_of_row(row)
+
+    def clock_mark(self) -> ClockMark | None:
+        """See `ReadTx.clock_mark`."""
+        row = self._db.one("SELECT * FROM clock")
+        return None if row is None else rows.clock_mark_of_row(row)
 
     def events(self, *, after: int, limit: int) -> list[Event]:
         """See `ReadTx.events`."""

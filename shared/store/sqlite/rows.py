@@ -19,7 +19,7 @@ from shared.model.attempt import (
 )
 from shared.model.cancel import Cancellation
 from shared.model.evidence import Pin, ProcessIdentity
-from shared.model.host import Leader, PassRecord, StopOrder, Worker, WorkerState
+from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker, WorkerState
 from shared.model.instant import Instant
 from shared.model.stop import StopResult
 from shared.model.work import Reason, Work, WorkState
@@ -228,13 +228,22 @@ def pass_of_row(row: Row) -> PassRecord:
         due_at_us=row["due_at_us"],
         started_at_us=row["started_at_us"],
         duration_us=row["duration_us"],
+        planned=row["planned"],
         claimed=row["claimed"],
+        dispatched=row["dispatched"],
         recovered=row["recovered"],
         revoked=row["revoked"],
         waiting_jobs=row["waiting_jobs"],
         waiting_agents=row["waiting_agents"],
+        cut_short=bool(row["cut_short"]),
+        clock_jump_us=row["clock_jump_us"],
         error=row["error"],
     )
+
+
+def clock_mark_of_row(row: Row) -> ClockMark:
+    """The row of `clock`."""
+    return ClockMark(row["boot_id"], row["offset_us"], row["jumped_at_us"], row["jumped_by_us"])
 
 
 def config_of_row(row: Row) -> ConfigGeneration:

@@ -10,7 +10,7 @@ from shared.model.attempt import SEGMENTS_KEPT
 from shared.store.sqlite.fragments import RECOVERABLE, SLOT, UNEXCLUDED
 
 APPLICATION_ID = 0x746E7572  # "tnur"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _WORK_STATES = "'idle', 'ready', 'held', 'backoff', 'running', 'waiting', 'completed', 'failed', 'cancelled'"
 _WORK_FINAL = "'completed', 'failed', 'cancelled'"
@@ -106,9 +106,18 @@ TABLES = (
 ) STRICT""",
     """CREATE TABLE pass (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, generation INTEGER NOT NULL, trigger TEXT NOT NULL, due_at_us INTEGER NOT NULL,
-  started_at_us INTEGER NOT NULL, duration_us INTEGER NOT NULL, claimed INTEGER NOT NULL, recovered INTEGER NOT NULL,
-  revoked INTEGER NOT NULL, waiting_jobs INTEGER NOT NULL, waiting_agents INTEGER NOT NULL, error TEXT
+  started_at_us INTEGER NOT NULL, duration_us INTEGER NOT NULL, planned INTEGER, claimed INTEGER, dispatched INTEGER,
+  recovered INTEGER, revoked INTEGER, waiting_jobs INTEGER, waiting_agents INTEGER,
+  cut_short INTEGER NOT NULL CHECK (cut_short IN (0, 1)), clock_jump_us INTEGER, error TEXT
 ) STRICT""",
+    """CREATE TABLE clock (
+  id INTEGER PRIMARY KEY CHECK (id = 1), boot_id TEXT NOT NULL, offset_us INTEGER NOT NULL, jumped_at_us INTEGER,
+  jumped_by_us INTEGER, CHECK ((jumped_at_us IS NULL) = (jumped_by_us IS NULL))
+) STRICT""",
+    """CREATE TABLE unreadable (
+  table_name TEXT NOT NULL, row_key TEXT NOT NULL, error TEXT NOT NULL, seen_at_us INTEGER NOT NULL,
+  PRIMARY KEY (table_name, row_key)
+) STRICT, WITHOUT ROWID""",
     """CREATE TABLE event (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, at_us INTEGER NOT NULL, kind TEXT NOT NULL, work_id TEXT, attempt_id TEXT,
   epoch INTEGER, data TEXT NOT NULL

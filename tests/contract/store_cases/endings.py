@@ -290,8 +290,26 @@ def a_backoff_survives_a_reboot_by_the_wall(world: World) -> None:
     key = world.ended(world.worker(), FAILED, BACKED_OFF)
     work_id = world.attempt(key.attempt_id).work_id
     world.clock.reboot("boot-2", down_us=US_PER_S - 1)
+    assert world.as_leader(lambda tx: tx.carry_backoffs()) == 1
+    assert world.as_leader(lambda tx: tx.carry_backoffs()) == 0, "once"
     assert world.store.read(lambda tx: tx.backoff_due(limit=9)) == []
     assert world.store.read(lambda tx: tx.next_due_mono_us()) == world.clock.now().mono_us + 1
+    world.clock.advance(1)
+
+    assert world.store.read(lambda tx: tx.backoff_due(limit=9)) == [work_id]
+    world.as_leader(lambda tx: tx.fire_backoff(work_id))
+
+
+@case(pytest.mark.req("K02"))
+def a_wall_clock_that_is_behind_after_a_reboot_lengthens_no_backoff(world: World) -> None:
+    key = world.ended(world.worker(), FAILED, BACKED_OFF)
+    work_id = world.attempt(key.attempt_id).work_id
+    world.clock.reboot("boot-2", down_us=-86_400 * US_PER_S)
+    world.as_leader(lambda tx: tx.carry_backoffs())
+    world.clock.step_wall(-86_400 * US_PER_S)
+    world.clock.advance(US_PER_S - 1)
+    assert world.store.read(lambda tx: tx.backoff_due(limit=9)) == []
+
     world.clock.advance(1)
 
     assert world.store.read(lambda tx: tx.backoff_due(limit=9)) == [work_id]

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from shared.ids import AttemptId, WorkId
-from shared.model.host import PassRecord
+from shared.model.host import ClockMark
 from shared.model.instant import US_PER_S
 from shared.model.work import Reason, WorkState
 from shared.policy.capacity import Wait
 from shared.store.contract import Tx
 from tests.contract.store_cases import case
+from tests.support.passes import pass_record
 from tests.support.stores import (
     ACCEPT_US,
     BACKED_OFF,
@@ -24,11 +25,6 @@ from tests.support.stores import (
     World,
     new_work,
 )
-
-
-def record(**changes: int) -> PassRecord:
-    """Some pass."""
-    return PassRecord(1, "bell", 1, 2, changes.get("duration_us", 3), 4, 5, 6, 7, 8, None)
 
 
 @case(pytest.mark.req("C02", "K01"))
@@ -200,14 +196,45 @@ def the_last_thousand_passes_are_kept(world: World) -> None:
     def many(count: int) -> None:
         def record_all(tx: Tx) -> None:
             for number in range(count):
-                tx.record_pass(record(duration_us=number))
+                tx.record_pass(pass_record(duration_us=number))
 
         world.as_leader(record_all)
 
     assert world.store.read(lambda tx: tx.last_pass()) is None
     many(1_003)
 
-    assert world.store.read(lambda tx: tx.last_pass()) == record(duration_us=1_002)
+    assert world.store.read(lambda tx: tx.last_pass()) == pass_record(duration_us=1_002)
+    kept = world.store.read(lambda tx: tx._db.value("SELECT count(*) FROM pass"))  # type: ignore[attr-defined]
+    assert kept == 1_000
+
+
+@case(pytest.mark.req("K05"))
+def what_a_pass_did_not_come_to_is_unknown_not_nothing(world: World) -> None:
+    failed = pass_record(claimed=None, waiting_jobs=None, recovered=3, dispatched=2, cut_short=True, error="store_busy")
+
+    world.as_leader(lambda tx: tx.record_pass(failed))
+
+    assert world.store.read(lambda tx: tx.last_pass()) == failed
+
+
+@case(pytest.mark.req("K02"))
+def a_jump_of_the_clock_is_told_and_the_last_one_is_remembered(world: World) -> None:
+    def jumps() -> list[object]:
+        events = world.store.read(lambda tx: tx.events(after=0, limit=100))
+        return [event.data["by_us"] for event in events if event.kind == "clock.jumped"]
+
+    assert world.store.read(lambda tx: tx.clock_mark()) is None
+    world.as_leader(lambda tx: tx.mark_clock(offset_us=5))
+    assert world.store.read(lambda tx: tx.clock_mark()) == ClockMark("boot-1", 5)
+    assert jumps() == []
+
+    world.as_leader(lambda tx: tx.record_clock_jump(-7, offset_us=-2))
+    told_at_us = world.clock.now().wall_us
+    world.clock.reboot("boot-2")
+    world.as_leader(lambda tx: tx.mark_clock(offset_us=9))
+
+    assert jumps() == [-7]
+    assert world.store.read(lambda tx: tx.clock_mark()) == ClockMark("boot-2", 9, told_at_us, -7)
 
 
 @case(pytest.mark.req("E09"))

@@ -1,0 +1,155 @@
+"""Stores of earlier versions, as those versions wrote them, brought to the present schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.clock import VirtualClock
+from shared.home import Home, create_home
+from shared.ids import Incarnation
+from shared.model.host import PassRecord
+from shared.model.work import WorkState
+from shared.store.sqlite.ballast import Ballast
+from shared.store.sqlite.driver import sqlite3
+from shared.store.sqlite.fingerprint import schema_text
+from shared.store.sqlite.inspect import check
+from shared.store.sqlite.migrate import migrate
+from shared.store.sqlite.place import place_of
+from shared.store.sqlite.store import create, open_store
+from tests.support.stores import COMPLETED, SUCCEEDED, ram_folder
+
+VERSION_1 = Path(__file__).parents[1] / "support" / "store_version_1.sql"
+"""A store as version 1 wrote it, in the middle of things: jobs running, recovered, in backoff, left to a person, cancelled."""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with ram_folder() as folder:
+        yield folder
+
+
+def old_home(folder: Path, text: str) -> Path:
+    """A home with the store that this text makes."""
+    home = folder / "old"
+    create_home(home)
+    store = Home(home).store
+    connection = sqlite3.connect(store, isolation_level=None)
+    connection.executescript(text)
+    connection.execute("PRAGMA journal_mode = WAL")
+    identity = {
+        "file_inode": store.stat().st_ino,
+        "machine_id": place_of(home).machine_id or "",
+        "time_namespace": f"boot-1:{place_of(home).time_ns}",
+    }
+    for key, value in identity.items():
+        connection.execute("UPDATE meta SET value = ? WHERE key = ?", (value, key))
+    connection.close()
+    store.chmod(0o600)
+    Ballast(home).restore()
+    return home
+
+
+def contents(home: Path) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table of ours, by column; rows in the order of their keys."""
+    connection = sqlite3.connect(Home(home).store)
+    connection.row_factory = sqlite3.Row
+    tables = [
+        row[0]
+        for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        if row[0] not in ("_sqlite_migrations", "sqlite_stat1")
+    ]
+    found = {
+        table: [dict(row) for row in connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")] for table in tables
+    }
+    connection.close()
+    return found
+
+
+def schema_of(home: Path) -> dict[str, str]:
+    """Every table, index and trigger, by name."""
+    connection = sqlite3.connect(Home(home).store)
+    text = schema_text(lambda sql: connection.execute(sql).fetchall())
+    connection.close()
+    return dict(part.split(": ", 1) for part in text.split("\n;\n"))
+
+
+def test_the_old_store_is_refused_until_it_is_migrated(folder: Path) -> None:
+    home = old_home(folder, VERSION_1.read_text())
+    with pytest.raises(Exception, match="the store has schema 1"):
+        open_store(home, VirtualClock())
+
+    assert migrate(home, VirtualClock()) == ["0002_hardening"]
+
+    open_store(home, VirtualClock(), check=True).close()
+    assert migrate(home, VirtualClock()) == []
+
+
+def test_a_migrated_store_has_the_schema_of_a_new_one(folder: Path) -> None:
+    home = old_home(folder, VERSION_1.read_text())
+    old = schema_of(home)
+    create_home(folder / "new")
+    create(folder / "new", VirtualClock())
+
+    migrate(home, VirtualClock())
+
+    assert schema_of(home) == schema_of(folder / "new")
+    assert old != schema_of(home), "the control: they were not the same before"
+
+
+def test_every_row_is_kept_in_every_column(folder: Path) -> None:
+    home = old_home(folder, VERSION_1.read_text())
+    before = contents(home)
+    assert {len(before[table]) > 0 for table in ("work", "attempt", "lease", "stop_order", "cancellation", "pass")} == {
+        True
+    }
+
+    migrate(home, VirtualClock())
+
+    after = contents(home)
+    assert after["event"].pop()["kind"] == "store.migrated"
+    for table in ("meta", "sqlite_sequence"):
+        changed = {tuple(row.values()) for row in after.pop(table)} ^ {tuple(row.values()) for row in before.pop(table)}
+        assert {row[0] for row in changed} <= {"incarnation", "schema", "event"}, table
+    for table, rows in before.items():
+        assert [{column: row[column] for column in old} for row, old in zip(after[table], rows, strict=True)] == rows, (
+            table
+        )
+    assert {table for table in after if after[table] and table not in before} == set(), "nothing is made up"
+
+
+def test_life_goes_on_in_a_migrated_store(folder: Path) -> None:
+    """What ran is finished, what is left to a person is still left to one, a pass of the past is read with what it knew."""
+    home = old_home(folder, VERSION_1.read_text())
+    migrate(home, VirtualClock())
+    clock = VirtualClock()
+    store = open_store(home, clock, check=True)
+
+    [held] = [key for key in store.read(lambda tx: tx.held(Incarnation("worker-1.1"))) if key.attempt_id == "w1.1"]
+    store.write(lambda tx: tx.finish(held, SUCCEEDED, COMPLETED))
+
+    states = {str(work.id): work.state for work in store.read(lambda tx: tx.works(states=(), after=0, limit=100))}
+    last = store.read(lambda tx: tx.last_pass())
+    store.close()
+    assert (states["w1"], states["w4"], states["w5"]) == (WorkState.COMPLETED, WorkState.READY, WorkState.BACKOFF)
+    assert last == PassRecord(
+        generation=1,
+        trigger="wake",
+        due_at_us=1_800_000_000_000_002,
+        started_at_us=1_800_000_000_000_102,
+        duration_us=302,
+        planned=None,
+        claimed=2,
+        dispatched=None,
+        recovered=1,
+        revoked=2,
+        waiting_jobs=3,
+        waiting_agents=4,
+        cut_short=False,
+        clock_jump_us=None,
+        error=None,
+    )
+    assert check(home) == []
