@@ -67,12 +67,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """A gate that was opened (simulation only): what the store said at that very moment, before the launch saw it.
+    """A gate that was opened (simulation only), and what the store said of it.
 
     Attributes:
         epoch, pid: Of the launch whose gate it is; the shim's pid.
-        now: The moment.
-        attempt, lease: As committed then; None: the store does not know it.
+        now, lease: When its holder decided to open it, and the lease as committed then; whoever is frozen after that opens it late.
+        attempt: As committed when GO was sent; None: the store does not know it.
     """
 
     attempt_id: AttemptId

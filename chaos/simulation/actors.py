@@ -230,12 +230,16 @@ class Stage:
         self.stops[process] = stop
         return stop
 
-    def _opened(self, pin: Pin) -> None:
-        """A gate is being opened: keep what the store says at this moment."""
+    def _opened(self, pin: Pin) -> Callable[[], None]:
+        """A gate is to be opened: keep what the store says now, and once more when what is returned is called as GO is sent."""
         attempt_id = AttemptId(pin.directory.rpartition(".")[0])
-        now = self.baton.now()
-        attempt, lease = self.look(lambda tx: (tx.attempt(attempt_id), tx.lease(attempt_id)))
-        self.gos.append(Go(attempt_id, pin.epoch, pin.shim.pid, now, attempt, lease))
+        now, lease = self.baton.now(), self.look(lambda tx: tx.lease(attempt_id))
+
+        def sent() -> None:
+            attempt = self.look(lambda tx: tx.attempt(attempt_id))
+            self.gos.append(Go(attempt_id, pin.epoch, pin.shim.pid, now, attempt, lease))
+
+        return sent
 
     def _failed(self, process: Process, told: str, error: BaseException) -> None:
         if isinstance(error, StoreUnavailableError) and error.code in EXPECTED_CODES:

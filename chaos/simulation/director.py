@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from chaos.history import History, Job, Life, Look, Seen, look, record
@@ -21,7 +22,7 @@ from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import Config
 from shared.model.work import NewWork
 from shared.policy.settle import ending_of_status, settle_run_once
-from shared.store.contract import Store
+from shared.store.contract import PERSON, Store
 
 LOOK_TURNS = 40
 LOOK_US = 500 * US_PER_MS
@@ -75,7 +76,7 @@ class Director:
         self.stage.lost_rings = self._chance.choice((0.0, 0.0, 0.2, 1.0))
         baton.on_step = self._on_step
         self._asked: list[NewWork] = []
-        self._safe: dict[int, str] = {}
+        self._mistaken: set[WorkId] = set()
         self._harmed: set[WorkId] = set()
         self._has_rebooted = False
         self._cancelled: set[WorkId] = set()
@@ -94,10 +95,12 @@ class Director:
         config = self._config
         stage.observer.write(lambda tx: tx.activate_config(config.to_json(), config.digest, "/etc/tenure/tenure.toml"))
         for number, behaviour in enumerate(self._behaviours, start=1):
-            binding = "short" if behaviour.lasts_us >= FOREVER_US else self._chance.choice(("plain", "plain", "safe"))
-            self._safe[number] = binding
             command = stage.jobs.command(number, behaviour)
-            self._asked.append(NewWork("", binding, command, (), "/", None, "a person"))
+            if behaviour.is_safe:  # its binding's own command: with another, it would not be known to be safe
+                self._asked.append(NewWork("", f"safe-{number}", None, (), "/", None, "a person"))
+            else:
+                binding = "short" if behaviour.lasts_us >= FOREVER_US else "plain"
+                self._asked.append(NewWork("", binding, command, (), "/", None, "a person"))
         self._start_coordinator()
         for number in range(1, self._workers + 1):
             self._start_worker(f"worker-{number}")
@@ -156,10 +159,24 @@ class Director:
                     self._cancelled.add(work_id)
                     store.write(lambda tx, work_id=work_id: tx.cancel_work(work_id, by="a person", reason="enough"))  # type: ignore[misc]
                     self._to_cancel.pop(0)
+                    if work_id in self._mistaken:
+                        self._confirm_another(store, work_id)
             except StoreBusyError:
                 continue
             except RefusedError:
                 del self._to_cancel[:1]  # it has ended
+
+    def _confirm_another(self, store: Store, work_id: WorkId) -> None:
+        """Say that a Work is stopped, at the epoch that it was at before somebody took it over: it must be refused."""
+        attempts = self.stage.look(lambda tx: tx.attempts(work_id))
+        if attempts and attempts[-1].epoch > 1:
+            last, word = attempts[-1], "I saw it stop"
+            with suppress(RefusedError):
+                store.write(
+                    lambda tx: tx.confirm_stopped(
+                        last.id, expected_epoch=last.epoch - 1, proof=PERSON, by="a person", reason=word
+                    )
+                )
 
     def _settle_unknown(self, store: Store) -> None:
         """Say how an attempt ended that was left to a person, as the witness tells it, once nothing of it lives."""
@@ -236,7 +253,9 @@ class Director:
                 self._reboot(harm)
             case Kind.RIVAL:
                 self.stage.start_coordinator()
-            case Kind.CANCEL:
+            case Kind.CANCEL | Kind.MISTAKE:
+                if harm.kind is Kind.MISTAKE:
+                    self._mistaken.add(WorkId(f"w{harm.work}"))
                 self._to_cancel.append(harm.work)
                 self._to_cancel.sort()
             case Kind.DRAIN:
@@ -263,9 +282,11 @@ class Director:
             hit.insert(0, process.worker)
         self._is_disturbed = True
         for each in hit:
-            if each.launch and harm.kind is Kind.CRASH:
+            if each.launch and harm.kind is not Kind.PAUSE:
                 self._harmed.add(work_of(AttemptId(each.launch.rpartition(".")[0])))
-            if harm.kind is Kind.CRASH:
+            if harm.kind is Kind.TEAR:
+                self.stage.disk.tear(each.launch)
+            elif harm.kind is Kind.CRASH:
                 each.end(-KILL)
             elif each.is_alive:
                 each.stop(harm.us)
@@ -362,9 +383,9 @@ class Director:
             behaviour.status,
             cancelled=work_id in self._cancelled,
             cannot_run=behaviour.is_missing,
-            may_time_out=self._safe[number] == "short" or self._has_rebooted,
+            may_time_out=behaviour.lasts_us >= FOREVER_US or self._has_rebooted,
             may_be_killed=is_harmed,
             may_need_person=is_harmed,
-            may_run_again=self._safe[number] == "safe",
+            may_run_again=behaviour.is_safe,
             output=None,
         )

@@ -128,6 +128,13 @@ class Disk:
         directory = self.directories.get(pin.directory)
         return directory if directory is not None and directory.inode == pin.directory_ino else None
 
+    def tear(self, name: str) -> None:
+        """Whatever records a directory has can be read no more."""
+        directory = self.directories.get(name)
+        for record in () if directory is None else (directory.child, directory.exit):
+            if record is not None:
+                record.is_torn = True
+
     def sync(self) -> None:
         """Sync the folder of all attempts."""
         for directory in self.directories.values():

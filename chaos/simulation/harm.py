@@ -25,6 +25,8 @@ class Kind(StrEnum):
     DRAIN = auto()  # a coordinator or worker is asked to end
     RIVAL = auto()  # a second coordinator is started
     CANCEL = auto()  # a person cancels a Work
+    MISTAKE = auto()  # and says that it is stopped, meaning an epoch that is over
+    TEAR = auto()  # the disk loses what a launch recorded so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,8 @@ class Harm:
                 return f"fault {self.code} of the {self.role}'s store at {self.point} #{self.nth}"
             case Kind.WALL | Kind.REBOOT:
                 return f"{self.kind} at {where}, {self.us / US_PER_S:.3f} s"
-            case Kind.CANCEL:
-                return f"cancel Work {self.work} at {where}"
+            case Kind.CANCEL | Kind.MISTAKE:
+                return f"{self.kind} Work {self.work} at {where}"
             case _:
                 return f"{self.kind} {self.role} at {where}"
 
@@ -118,6 +120,7 @@ class Shares:
     drain: int = 1
     rival: int = 1
     cancel: int = 2
+    tear: int = 1
 
 
 def draw_plan(chance: random.Random, *, most: int, works: int, lease_us: int, shares: Shares) -> tuple[Harm, ...]:
@@ -156,8 +159,11 @@ def _draw(chance: random.Random, kind: str, works: int, lease_us: int) -> Harm:
             )
         case "rival":
             return Harm(Kind.RIVAL, step=step)
+        case "tear":
+            return Harm(Kind.TEAR, chance.choice(("shim", "child")), step=step)
         case _:
-            return Harm(Kind.CANCEL, step=step, work=chance.randint(1, works))
+            kind_of_cancel = Kind.MISTAKE if chance.random() < 0.3 else Kind.CANCEL
+            return Harm(kind_of_cancel, step=step, work=chance.randint(1, works))
 
 
 def _hit(chance: random.Random, lease_us: int) -> Harm:

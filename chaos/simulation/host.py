@@ -66,7 +66,7 @@ class SimulatedQuiet(Quiet):
 class HeldGate:
     """The worker's end of a gate; see `shared.process.launcher.HeldLaunch`."""
 
-    def __init__(self, gate: Gate, pin: Pin, on_go: Callable[[Pin], None]) -> None:
+    def __init__(self, gate: Gate, pin: Pin, on_go: Callable[[Pin], Callable[[], None]]) -> None:
         self._gate = gate
         self._pin = pin
         self._on_go = on_go
@@ -78,11 +78,12 @@ class HeldGate:
 
     def go(self) -> None:
         """See `HeldLaunch.go`."""
+        opened = self._on_go(self._pin)
         reached(Boundary.GO_SEND, Side.BEFORE)
         gate = self._gate
         is_served = gate.is_served
         if is_served:
-            self._on_go(self._pin)
+            opened()
             gate.said_go = True
         gate.close()
         if not is_served:
@@ -98,7 +99,13 @@ class SimulatedLauncher:
     """See `shared.process.launcher.ZygoteLauncher`."""
 
     def __init__(
-        self, baton: Baton, table: Processes, disk: Disk, jobs: Jobs, worker: Process, on_go: Callable[[Pin], None]
+        self,
+        baton: Baton,
+        table: Processes,
+        disk: Disk,
+        jobs: Jobs,
+        worker: Process,
+        on_go: Callable[[Pin], Callable[[], None]],
     ) -> None:
         self._baton = baton
         self._table = table

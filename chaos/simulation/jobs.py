@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from chaos.simulation.baton import Baton
 from chaos.simulation.files import Disk, FileLock
@@ -16,6 +16,7 @@ from shared.process.launcher import LaunchSpec
 
 FOREVER_US = 120 * US_PER_S
 WORD = "simulated"
+SAFE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Job:
         ignores_term: TERM does not end it, nor what it leaves behind.
         straggler_us: It leaves a process behind that runs so long; 0: none.
         escapes: What it leaves shows no mark of the launch, and is not of its session.
+        is_safe: Its binding says that running it again does no harm.
     """
 
     lasts_us: int
@@ -37,10 +39,16 @@ class Job:
     ignores_term: bool = False
     straggler_us: int = 0
     escapes: bool = False
+    is_safe: bool = False
 
 
 def draw_job(chance: random.Random) -> Job:
     """Some job: mostly short and harmless."""
+    job = _draw(chance)
+    return replace(job, is_safe=chance.random() < SAFE and job.lasts_us < FOREVER_US)
+
+
+def _draw(chance: random.Random) -> Job:
     kind = chance.random()
     lasts_us = int(chance.choice((1, 20, 200, 1_500)) * US_PER_MS * (0.5 + chance.random()))
     status = chance.choice((0, 0, 0, 1, 7, -9))
@@ -60,6 +68,11 @@ def draw_job(chance: random.Random) -> Job:
         ignores_term=chance.random() < 0.3,
         escapes=chance.random() < 0.5,
     )
+
+
+def command_of(number: int) -> tuple[str, ...]:
+    """What a Work of that number runs."""
+    return (WORD, str(number))
 
 
 @dataclass(eq=False)
@@ -82,7 +95,7 @@ class Jobs:
     def command(self, number: int, job: Job) -> tuple[str, ...]:
         """The command of a Work that runs it."""
         self.drawn[number] = job
-        return (WORD, str(number))
+        return command_of(number)
 
     def of(self, spec: LaunchSpec) -> Job:
         """What that launch runs."""

@@ -24,7 +24,7 @@ from chaos.simulation.clock import SimulatedClock
 from chaos.simulation.director import Director
 from chaos.simulation.harm import Harm, Shares, draw_plan
 from chaos.simulation.jobs import Job as Behaviour
-from chaos.simulation.jobs import draw_job
+from chaos.simulation.jobs import command_of, draw_job
 from shared import boundary
 from shared.boundary import Boundary, Side
 from shared.home import create_home
@@ -107,7 +107,7 @@ def simulate(seed: int, options: Options = DEFAULTS) -> Outcome:
 
 def _play(seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[Harm, ...], home: Path) -> Outcome:
     baton = Baton(random.Random(f"{seed}/schedule"))
-    config = _config(options, random.Random(f"{seed}/config"))
+    config = _config(options, jobs, random.Random(f"{seed}/config"))
     director = Director(home, baton, plan, jobs, config, workers=options.workers, seed=seed)
     try:
         director.prepare()
@@ -135,18 +135,20 @@ def _play(seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[
         director.stage.close()
 
 
-def _config(options: Options, chance: random.Random) -> Config:
-    command = ("simulated", "0")
+def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random) -> Config:
+    """Its bindings: one for every job that may be run again, as what a binding says of that holds for its own command only."""
+    command = command_of(0)
     settings = Settings(job_concurrency=chance.choice((1, 2, 4)), lease_us=options.lease_us)
     grace_us = 500 * US_PER_MS
-    return Config(
-        settings,
-        bindings=(
-            Binding("plain", command, timeout_us=1_200 * US_PER_S, grace_us=grace_us),
-            Binding("safe", command, timeout_us=1_200 * US_PER_S, grace_us=grace_us, replay="safe"),
-            Binding("short", command, timeout_us=3 * US_PER_S, grace_us=grace_us),
-        ),
-    )
+    long_us = 1_200 * US_PER_S
+    safe = [
+        Binding(f"safe-{number}", command_of(number), timeout_us=long_us, grace_us=grace_us, replay="safe")
+        for number, job in enumerate(jobs, start=1)
+        if job.is_safe
+    ]
+    plain = Binding("plain", command, timeout_us=long_us, grace_us=grace_us)
+    short = Binding("short", command, timeout_us=3 * US_PER_S, grace_us=grace_us)
+    return Config(settings, bindings=(plain, *sorted(safe, key=lambda binding: binding.name), short))
 
 
 # --- the home: one folder in memory for each process, its store overwritten for each history
@@ -161,6 +163,11 @@ def _home() -> Iterator[Path]:
         file.write(content)
         file.truncate()
     yield folder
+
+
+def forget_template() -> None:
+    """Make the store of the next history anew: the schema of the code has changed."""
+    _template.cache_clear()
 
 
 @cache
