@@ -78,7 +78,7 @@ class Harness:
         Args:
             settings: Activated as the first configuration.
         """
-        _become_subreaper()
+        become_subreaper()
         self._before = _tree()
         self._started: list[Running] = []
         self._folder = folder
@@ -125,6 +125,10 @@ class Harness:
         self._started.append(running)
         return running
 
+    def own(self, running: Running) -> None:
+        """Reap a process that somebody else started, and end it when this ends."""
+        self._started.append(running)
+
     def kill(self, running: Running) -> None:
         """Kill -9 and reap a process that was started here; the shims and jobs below it live on."""
         if running.process.poll() is None:
@@ -168,6 +172,10 @@ class Harness:
     def cancel(self, work_id: WorkId) -> None:
         """Cancel a job; from here on it may have started, or not."""
         self.store.write(lambda tx: tx.cancel_work(work_id, by="drill", reason="drill"))
+        self.was_cancelled(work_id)
+
+    def was_cancelled(self, work_id: WorkId) -> None:
+        """Know of a job that somebody else cancelled."""
         self.jobs = [replace(job, cancelled=job.cancelled or job.work_id == work_id) for job in self.jobs]
 
     def read(self, fn: Callable[[ReadTx], R]) -> R:
@@ -261,10 +269,19 @@ class Harness:
 ENDED = frozenset({"succeeded", "failed", "timed_out", "interrupted", "handed_off", "cancelled"})
 
 
-def _become_subreaper() -> None:
+def become_subreaper() -> None:
+    """Let what loses its parent below this process fall to it."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def kill_below(pid: int) -> None:
+    """Kill everything below a process, until nothing is left there."""
+    while left := [each for each in procfs.descendants(pid) if not _is_zombie(each)]:
+        for each in left:
+            _kill(each)
+        time.sleep(0.002)
 
 
 def _tree() -> set[tuple[int, int]]:

@@ -105,6 +105,10 @@ class Victims(StrEnum):
     WORKER = auto()
 
 
+HOLD = ".hold"
+"""Behind the name of the drill's log: while this file is there, who was stopped stops again when it is let go on."""
+
+
 class Trap:
     """An armed boundary: the first process to reach it writes one line to the drill's log and is hit there."""
 
@@ -133,6 +137,8 @@ class Trap:
                 pass  # an earlier shim of this drill got there first
         if self._victims is not Victims.WORKER:
             os.kill(os.getpid(), self._signal)
+            while os.path.exists(self.log + HOLD):  # a stopper of ours lets go on what it asks to end
+                os.kill(os.getpid(), self._signal)
 
     def _note(self) -> None:
         with open("/proc/self/stat", "rb") as stat:

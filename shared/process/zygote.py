@@ -90,6 +90,7 @@ def _find_reapers() -> list[list[int]] | None:
 
 def _leave_orphan(told: int) -> NoReturn:
     """Die with a child, which tells who is its parent then."""
+    boundary.install(None)  # a drill means the zygote that asks, not those it asks through
     try:
         middle = os.getpid()
         if boundary.fork(Boundary.REAPER_PROBE) == 0:

@@ -212,6 +212,25 @@ class TestArming:
         assert (home / "got here").exists()
         assert (home / "drill.log").read_text().split()[:2] == [f"claim_commit:after:{word}", str(child)]
 
+    def test_who_was_stopped_stands_still_until_the_drill_lets_it_go(self, home: Path) -> None:
+        """A stopper lets go on whatever it asks to end; that must not end a freeze."""
+        hold = home / f"drill.log{boundary.HOLD}"
+        hold.touch()
+        child = os.fork()
+        if child == 0:
+            boundary.install(Trap("claim_commit:after:STOP", str(home / "drill.log"), os.getpid()))
+            boundary.reached(Boundary.CLAIM_COMMIT, AFTER)
+            os._exit(0)
+        for _ in range(3):
+            assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
+            os.kill(child, signal.SIGCONT)
+        assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
+
+        hold.unlink()
+        os.kill(child, signal.SIGCONT)
+
+        assert os.waitpid(child, 0)[1] == 0
+
     def test_an_order_reaches_the_shim_and_never_the_job(self, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
         (host.home / "drill").write_text("d1")
         self.order(monkeypatch, "exit_rename:before:STOP", "d1")

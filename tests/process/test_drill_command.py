@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from chaos import boundaries, cli, kills, results
-from chaos.boundaries import Cell, Stage
+from chaos import cli, kills, results
 from chaos.checks import Finding
 from chaos.harness import StillWaitingError
 from chaos.kills import Outcome
+from chaos.matrix.cell import Cell, Played
+from chaos.matrix.every import every_cell
+from chaos.matrix.lanes import Lanes
 from chaos.report.page import page
 from shared.errors import ConfigError, UsageError
 from tests.support.drill_results import a_result
@@ -27,12 +30,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_cell_of_the_matrix_is_played_and_nothing_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = cli.main(["matrix", "--only", "coordinator-claim_commit-before"], home=None)
+    code = cli.main(["matrix", "--only", "coordinator-claim_commit-before-kill-self"], home=None)
 
     told = capsys.readouterr().out
     assert code == 0
-    assert "coordinator-claim_commit-before-kill" in told
-    assert told.endswith("1 cells, 0 failed\n")
+    assert "coordinator-claim_commit-before-kill-self" in told
+    assert "1 cells: 1 ok, 0 skipped, 0 failed" in told
+    assert told.endswith("0 lost, 0 run twice, 0 false success\n")
     assert list(folder.iterdir()) == []
 
 
@@ -69,30 +73,51 @@ def test_a_drill_that_never_rests_has_failed(
     assert "failed: not within 30 s" in capsys.readouterr().out
 
 
+def plays(monkeypatch: pytest.MonkeyPatch, play: Callable[[Cell], Played]) -> None:
+    """Let a function play each cell, in this process."""
+
+    def answers(_lanes: Lanes, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Played]]:
+        return ((cell, play(cell)) for cell in cells)
+
+    monkeypatch.setattr(Lanes, "play", answers)
+
+
 def test_a_cell_that_fails_is_told_with_what_replays_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Stage, "play", lambda _stage, _cell: [Finding("epochs_only_rise", "w1.1 went back")])
+    plays(monkeypatch, lambda cell: Played(str(cell), "adopted", 7, ("epochs_only_rise: w1.1 went back",)))
 
-    assert cli.main(["matrix", "--only", "worker-go_send-after"], home=None) == 1
+    assert cli.main(["matrix", "--only", "worker-go_send-after-kill-self"], home=None) == 1
     told = capsys.readouterr().out
     assert "epochs_only_rise: w1.1 went back" in told
-    assert "replay with: tenure drill matrix --only worker-go_send-after-kill" in told
+    assert "replay with: tenure drill matrix --only worker-go_send-after-kill-self" in told
+    assert told.rstrip().splitlines()[-2] == "1 finding: epochs_only_rise"
 
 
-def test_a_boundary_that_is_not_reached_fails_its_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control of every cell: a process that goes on past where it should have died is not taken for one that died."""
-    monkeypatch.setattr(boundaries, "HIT_BOUND_S", 2.0)
-    cell = next(each for each in boundaries.cells() if str(each) == "worker-stop_signal-before-kill")
-    unreached = boundaries.Cell(cell.role, cell.boundary, cell.side, boundaries.Scene.JOB)
-    stage = Stage(tmp_path / "stage", cell.role)
+def test_what_cannot_be_tried_here_is_counted_and_never_green(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plays(monkeypatch, lambda cell: Played(str(cell), "", 0, skipped="strace is not installed"))
 
-    with pytest.raises(StillWaitingError, match="worker-stop_signal-before-kill was reached"):
-        stage.play(unreached)
+    assert cli.main(["matrix", "--only", "worker-pin_commit-disk_full"], home=None) == 0
+    told = capsys.readouterr().out
+    assert "skipped 1: strace is not installed" in told
+    assert "1 cells: 0 ok, 1 skipped, 0 failed" in told
+    assert "0 lost" not in told
 
 
 @pytest.mark.parametrize(
-    "argv", [[], ["kills"], ["run", "--kils", "2"], ["run", "--seed", "x"], ["matrix", "--stop", "now"]]
+    "argv",
+    [
+        [],
+        ["kills"],
+        ["run", "--kils", "2"],
+        ["run", "--seed", "x"],
+        ["matrix", "now"],
+        ["matrix", "--part", "5/4"],
+        ["matrix", "--part", "0/4"],
+        ["matrix", "--lanes", "0"],
+    ],
 )
 def test_a_wrong_command_line_is_refused(argv: list[str], folder: Path) -> None:
     with pytest.raises(UsageError):
@@ -114,13 +139,13 @@ def test_a_drill_cut_short_leaves_what_it_has(
 ) -> None:
     played: list[Cell] = []
 
-    def interrupted_at_the_third(_stage: Stage, cell: Cell) -> list[Finding]:
+    def interrupted_at_the_third(cell: Cell) -> Played:
         played.append(cell)
         if len(played) == 3:
             os.kill(os.getpid(), signal.SIGTERM)
-        return []
+        return Played(str(cell), "undisturbed", 1)
 
-    monkeypatch.setattr(Stage, "play", interrupted_at_the_third)
+    plays(monkeypatch, interrupted_at_the_third)
     place = folder / "result.json"
 
     assert cli.main(["matrix", "--result", str(place)], home=None) == 130
@@ -128,17 +153,17 @@ def test_a_drill_cut_short_leaves_what_it_has(
     result = results.read(place)
     assert (result.passed, result.cut_short) == (False, "interrupted")
     assert [cell.name for cell in result.cells] == [str(cell) for cell in played[:2]]
+    assert "2 cells: 2 ok" in capsys.readouterr().out
     assert list(folder.iterdir()) == [place]
 
 
 def test_what_was_found_before_the_interrupt_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def found_then_interrupted(_stage: Stage, cell: Cell) -> list[Finding]:
-        if str(cell) == first:
-            return [Finding("epochs_only_rise", "w1.1 went back")]
+    def found_then_interrupted(cell: Cell) -> Played:
+        if cell == every_cell()[0]:
+            return Played(str(cell), "", 1, ("epochs_only_rise: w1.1 went back",))
         raise KeyboardInterrupt
 
-    first = str(next(iter(boundaries.cells())))
-    monkeypatch.setattr(Stage, "play", found_then_interrupted)
+    plays(monkeypatch, found_then_interrupted)
 
     assert cli.main(["matrix"], home=None) == 130
 
@@ -149,10 +174,10 @@ def test_what_was_found_before_the_interrupt_is_kept(folder: Path, monkeypatch: 
 
 
 def test_a_drill_that_breaks_says_so_and_leaves_what_it_has(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_stage: Stage, _cell: Cell) -> list[Finding]:
+    def broken(_cell: Cell) -> Played:
         raise RuntimeError("no disk")
 
-    monkeypatch.setattr(Stage, "play", broken)
+    plays(monkeypatch, broken)
     place = folder / "result.json"
 
     with pytest.raises(RuntimeError):

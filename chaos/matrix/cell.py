@@ -1,0 +1,139 @@
+"""The words of the matrix: a cell, who crosses its boundary, what is done there and to whom, and what may come of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.boundary import Boundary, Side
+
+
+class Role(StrEnum):
+    """Whose boundary it is."""
+
+    COORDINATOR = "coordinator"
+    WORKER = "worker"
+    ZYGOTE = "zygote"
+    SHIM = "shim"
+    CHILD = "child"  # of a shim, before it becomes the job
+    COMMAND = "command"  # what a person types
+
+
+class Harm(StrEnum):
+    """What is done at the boundary."""
+
+    KILL = "kill"
+    STOP = "stop"  # frozen until what it holds has lapsed, then let go on
+    BUSY = "busy"  # the store's queue is held for longer than anybody waits for it
+    FULL = "disk_full"  # writes of the store, or of evidence, get ENOSPC
+    BROKEN = "io_error"  # syncs get EIO
+
+
+FAULTS = frozenset({Harm.BUSY, Harm.FULL, Harm.BROKEN})
+
+
+class Who(StrEnum):
+    """Who is hit: the process that came to the boundary, or others while it stands there."""
+
+    SELF = "self"
+    HOLDER = "holder"  # the worker that launched it
+    EVERYONE = "everyone"  # every process of tenure in the home but what runs jobs elsewhere
+
+
+class Scene(StrEnum):
+    """What is under way, so that the process comes to its boundary."""
+
+    JOB = "job"  # a new job waits
+    LONG_JOB = "long job"  # the same, and it lasts until the harm is over
+    TAKEOVER = "takeover"  # a job runs, and its worker is dead
+    LOST_END = "lost end"  # a job has ended, and its worker was dead by then
+    LOST_LAUNCH = "lost launch"  # a job was accepted by a worker that died before it launched it
+    LOST_STOP = "lost stop"  # a job runs, its worker is dead, and it was cancelled
+    CANCEL = "cancel"  # a job runs under a living worker, and is cancelled
+    NO_BALLAST = "no ballast"  # the space kept for ends was given up, and there is space again
+    FULL_DISK = "full disk"  # a job runs, and no write of its worker to the store succeeds
+    ENDED_JOB = "ended job"  # a job has ended, and its worker has not seen it
+    COMMAND = "command"  # a person calls for it
+    NEW_HOME = "new home"  # nobody was here before
+
+
+class CameTo(StrEnum):
+    """What came of the job that was under way, by what the store says of it."""
+
+    UNDISTURBED = "undisturbed"  # one attempt, one holder, its own end
+    RELAUNCHED = "relaunched"  # the same attempt was launched again: nothing had run
+    ADOPTED = "adopted"  # it went on running under another holder
+    FINISHED = "finished"  # it had ended, and another holder read how
+    RETRIED = "retried"  # its launch came to nothing; the next attempt ran, and no retry was spent
+    KILLED = "killed"  # it was killed before it became the job, and that is its end
+    ASKED = "recovery_required"  # nobody can know how it ended, so a person was asked
+    CANCELLED = "cancelled"  # it was cancelled, and its stop is proven
+    DONE = "done"  # the command's effect was there though it never came back
+    REPEATED = "repeated"  # nothing had been done, and calling again did it
+
+
+class Kind(StrEnum):
+    """Which cells may share a home."""
+
+    DEATHS = "deaths"
+    FREEZES = "freezes"
+    FAULTS = "faults"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One thing that is tried.
+
+    Attributes:
+        incarnations: How many in a row are hit there before one is left alone.
+        expected: What may come of it; several where it is a matter of who is faster.
+        gate: For a fault: where the process stands still while the fault is made; None: it is made at rest.
+    """
+
+    role: Role
+    boundary: Boundary
+    side: Side
+    harm: Harm
+    who: Who
+    scene: Scene
+    expected: frozenset[CameTo]
+    incarnations: int = 1
+    gate: tuple[Boundary, Side] | None = None
+
+    @property
+    def is_fault(self) -> bool:
+        """The store or disk is harmed, not a process."""
+        return self.harm in FAULTS
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of home it needs."""
+        if self.is_fault:
+            return Kind.FAULTS
+        return Kind.FREEZES if self.harm is Harm.STOP else Kind.DEATHS
+
+    def order(self, harm: Harm) -> str:
+        """The value of TENURE_ARM that stops or kills at the boundary; for a fault, that stops at its gate."""
+        boundary, side = self.gate or (self.boundary, self.side)
+        return f"{boundary}:{side}:{harm.upper()}"
+
+    def __str__(self) -> str:
+        where = f"{self.role}-{self.boundary}"
+        return f"{where}-{self.harm}" if self.is_fault else f"{where}-{self.side}-{self.harm}-{self.who}"
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What one cell came to.
+
+    Attributes:
+        came_to: In words; empty when it did not come to anything.
+        findings: What is wrong, `CHECK: WHAT` each.
+        skipped: Why it could not be played here; empty when it was.
+    """
+
+    name: str
+    came_to: str
+    took_ms: int
+    findings: tuple[str, ...] = ()
+    skipped: str = ""

@@ -1,0 +1,218 @@
+"""Faults of store and disk, made to a running process from outside: a queue that is held, system calls that fail.
+
+System calls are made to fail by `strace`, so what meets the fault is the production process and library. Where it is not
+installed, or may not trace, such a cell is skipped and counted. Rule: design §9; research "store" §5; requirement M05.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from chaos.harness import Harness
+from chaos.matrix.cell import CameTo, Cell, Harm, Role, Scene, Who
+from chaos.matrix.table import (
+    ADOPTED,
+    AFTER,
+    BEFORE,
+    CANCELLED,
+    DONE,
+    IN_TIME,
+    RELAUNCHED,
+    REPEATED,
+    RETRIED,
+    UNDISTURBED,
+)
+from shared.boundary import Boundary, Side
+
+MET_BOUND_S = 20.0
+STAYS_S = 0.3  # after it was met, so that what is tried again at once meets it too
+_TRACE_BOUND_S = 10.0
+_INJECTED = "(INJECTED)"
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPoint:
+    """What a role writes, where it stands just before, and what must come of each fault.
+
+    Attributes:
+        gate: The boundary and side where it is held while the fault is made; None: the harness holds it at rest.
+        busy, full, broken: None: not tried.
+    """
+
+    role: Role
+    boundary: Boundary
+    scene: Scene
+    gate: tuple[Boundary, tuple[Side]] | None
+    busy: frozenset[CameTo] | None = None
+    full: frozenset[CameTo] | None = None
+    broken: frozenset[CameTo] | None = None
+
+    def cells(self) -> Iterator[Cell]:
+        """One for each fault."""
+        gate = None if self.gate is None else (self.gate[0], self.gate[1][0])
+        for harm, expected in ((Harm.BUSY, self.busy), (Harm.FULL, self.full), (Harm.BROKEN, self.broken)):
+            if expected is not None:
+                yield Cell(
+                    self.role,
+                    self.boundary,
+                    Side.BEFORE,
+                    harm,
+                    Who.SELF,
+                    self.scene,
+                    expected,
+                    incarnations=1,
+                    gate=gate,
+                )
+
+
+def _store(
+    role: Role,
+    boundary: Boundary,
+    gate: tuple[Boundary, tuple[Side]] | None,
+    expected: frozenset[CameTo],
+    scene: Scene = Scene.JOB,
+    *,
+    broken: frozenset[CameTo] | None = None,
+) -> FaultPoint:
+    """A commit: all three faults. `broken`: where an answer that is unknown leads elsewhere."""
+    return FaultPoint(role, boundary, scene, gate, expected, expected, expected if broken is None else broken)
+
+
+FAULT_POINTS = (
+    _store(Role.WORKER, Boundary.REGISTER_COMMIT, (Boundary.INCARNATION_LOCK, AFTER), UNDISTURBED),
+    _store(Role.WORKER, Boundary.ACCEPT_COMMIT, None, IN_TIME),
+    _store(Role.WORKER, Boundary.PIN_COMMIT, (Boundary.READY_RECEIVE, AFTER), UNDISTURBED, broken=IN_TIME),
+    _store(Role.WORKER, Boundary.RENEW_COMMIT, None, UNDISTURBED, Scene.LONG_JOB),
+    _store(Role.WORKER, Boundary.FINISH_COMMIT, None, UNDISTURBED, Scene.ENDED_JOB),
+    _store(Role.WORKER, Boundary.ADOPT_COMMIT, (Boundary.ACCEPT_COMMIT, AFTER), ADOPTED, Scene.TAKEOVER),
+    _store(Role.WORKER, Boundary.RELAUNCH_COMMIT, (Boundary.ACCEPT_COMMIT, AFTER), RELAUNCHED, Scene.LOST_LAUNCH),
+    _store(Role.WORKER, Boundary.STOP_COMMIT, (Boundary.STOP_COMMIT, AFTER), CANCELLED, Scene.LOST_STOP),
+    _store(Role.COORDINATOR, Boundary.REGISTER_COMMIT, (Boundary.QUEUE_LOCK, BEFORE), UNDISTURBED),
+    _store(Role.COORDINATOR, Boundary.LEADER_COMMIT, (Boundary.INCARNATION_LOCK, AFTER), UNDISTURBED),
+    _store(Role.COORDINATOR, Boundary.CLAIM_COMMIT, (Boundary.LEADER_COMMIT, AFTER), UNDISTURBED),
+    _store(Role.COORDINATOR, Boundary.PASS_COMMIT, (Boundary.CLAIM_COMMIT, AFTER), UNDISTURBED),
+    _store(Role.COORDINATOR, Boundary.RECOVERY_COMMIT, (Boundary.LEADER_COMMIT, AFTER), ADOPTED, Scene.TAKEOVER),
+    _store(Role.COMMAND, Boundary.SUBMIT_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
+    _store(Role.COMMAND, Boundary.CONFIG_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
+    _store(Role.COMMAND, Boundary.CANCEL_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
+    # Evidence: a launch that cannot leave any comes to nothing, an end waits until it can be written.
+    FaultPoint(Role.WORKER, Boundary.ATTEMPT_MKDIR, Scene.JOB, (Boundary.ATTEMPT_MKDIR, BEFORE), full=RETRIED),
+    FaultPoint(Role.WORKER, Boundary.ATTEMPT_SYNC, Scene.JOB, (Boundary.ATTEMPT_SYNC, BEFORE), broken=RETRIED),
+    FaultPoint(Role.SHIM, Boundary.READY_SEND, Scene.JOB, (Boundary.SHIM_LOCK, AFTER), full=RETRIED),
+    FaultPoint(Role.CHILD, Boundary.CHILD_RENAME, Scene.JOB, (Boundary.TREE_LOCK, AFTER), full=RETRIED),
+    FaultPoint(Role.CHILD, Boundary.CHILD_SYNC, Scene.JOB, (Boundary.CHILD_RENAME, AFTER), broken=RETRIED),
+    FaultPoint(Role.SHIM, Boundary.EXIT_RENAME, Scene.JOB, (Boundary.CHILD_REAP, AFTER), full=UNDISTURBED),
+    FaultPoint(Role.SHIM, Boundary.EXIT_SYNC, Scene.JOB, (Boundary.EXIT_RENAME, AFTER), broken=UNDISTURBED),
+)
+
+_CALLS = {
+    Harm.FULL: ("pwrite64,fallocate,mkdir,mkdirat", "ENOSPC"),
+    Harm.BROKEN: ("fsync,fdatasync", "EIO"),
+}
+
+
+@contextlib.contextmanager
+def queue_held(harness: Harness) -> Iterator[None]:
+    """Hold the store's queue, as another process of the home that hangs would."""
+    fd = os.open(harness.home.queue_lock, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+class Tampering:
+    """System calls of one process that fail for as long as this is open."""
+
+    def __init__(self, harm: Harm, trace: Path, path: Path | None, *, pid: int) -> None:
+        """Attach, and return once every thread is attached.
+
+        Args:
+            trace: Where strace writes what it did.
+            path: Only calls on this file; None: on any.
+        """
+        self._trace = trace
+        self._strace = subprocess.Popen(
+            [*_words(harm, trace, path), "-p", str(pid)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        assert self._strace.stderr is not None
+        told = self._strace.stderr.readline().decode()
+        assert "attached" in told, f"strace did not attach: {told}"
+
+    @property
+    def met(self) -> bool:
+        """A call failed by it."""
+        return was_met(self._trace)
+
+    def end(self) -> None:
+        """Detach. May be repeated; the process goes on as it was, stopped or not."""
+        if self._strace.poll() is None:
+            self._strace.send_signal(signal.SIGINT)
+            try:
+                self._strace.wait(_TRACE_BOUND_S)
+            except subprocess.TimeoutExpired:
+                self._strace.kill()
+                self._strace.wait()
+        if self._strace.stderr is not None:
+            self._strace.stderr.close()
+
+
+def was_met(trace: Path) -> bool:
+    """Whether a call was made to fail, by strace's own words."""
+    return _INJECTED in trace.read_text(encoding="utf-8", errors="replace")
+
+
+def tampered(harm: Harm, trace: Path, path: Path | None) -> list[str]:
+    """The words to put before a command whose system calls are to fail, from its start to its end."""
+    return _words(harm, trace, path)
+
+
+def _words(harm: Harm, trace: Path, path: Path | None) -> list[str]:
+    calls, error = _CALLS[harm]
+    only = [] if path is None else ["-P", str(path)]
+    inject = ["-e", f"trace={calls}", "-e", f"inject={calls}:error={error}"]
+    return ["strace", "-f", "-o", str(trace), *inject, *only]
+
+
+@cache
+def why_no_tampering() -> str:
+    """Why system calls of a running process cannot be made to fail here; empty when they can. Tried once."""
+    if shutil.which("strace") is None:
+        return "strace is not installed"
+    program = "import os; os.read(0, 1); os.mkdir('/dev/null/x')"
+    with tempfile.TemporaryDirectory() as folder:
+        tried = subprocess.Popen(
+            [sys.executable, "-S", "-c", program], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        try:
+            tampering = Tampering(Harm.FULL, Path(folder, "trace"), None, pid=tried.pid)
+            tried.communicate(b"\n")
+            met = tampering.met
+            tampering.end()
+        except AssertionError as error:
+            return str(error)
+        finally:
+            tried.kill()
+            tried.wait()
+    return "" if met else "strace cannot make system calls fail here"
+
+
+def pause_while_met() -> None:
+    """Let a fault that was met stay for a moment."""
+    time.sleep(STAYS_S)

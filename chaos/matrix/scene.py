@@ -1,0 +1,71 @@
+"""What is under way when the armed process comes on stage."""
+
+from __future__ import annotations
+
+from chaos.harness import COORDINATOR
+from chaos.matrix.cell import Cell, Role, Scene
+from chaos.matrix.stage import SECOND_WORKER, STANDBY, WORKER, Stage
+from chaos.witness import Mark
+from shared.boundary import Boundary, Side
+from shared.ids import WorkId
+
+JOB_S = 0.02
+STATUS = 7
+LOST = f"{Boundary.ACCEPT_COMMIT}:{Side.AFTER}:KILL"
+JOB_SCENES = frozenset({Scene.JOB, Scene.LONG_JOB, Scene.NO_BALLAST})
+LASTING_SCENES = frozenset({Scene.LONG_JOB, Scene.TAKEOVER, Scene.FULL_DISK})
+"""The job waits until somebody holds it again, so that it is not over before that by chance."""
+
+
+def hit_name(role: Role) -> str:
+    """Whom the armed process belongs to, by the name it has on stage."""
+    return COORDINATOR if role is Role.COORDINATOR else WORKER
+
+
+def set_scene(stage: Stage, cell: Cell) -> WorkId | None:
+    """Leave the partner of the armed process on stage and nobody else, with what the scene needs; the job that the cell is about,
+    None when it is still to be submitted.
+    """
+    stage.leave(SECOND_WORKER, STANDBY, hit_name(cell.role))
+    partner = WORKER if cell.role is Role.COORDINATOR else COORDINATOR
+    match cell.scene:
+        case Scene.TAKEOVER:
+            return _lose_worker(stage, cell.role)
+        case Scene.LOST_STOP:
+            work_id = _lose_worker(stage, cell.role)
+            stage.harness.cancel(work_id)
+            return work_id
+        case Scene.LOST_LAUNCH:
+            stage.ensure(COORDINATOR)
+            work_id = submit(stage, cell)
+            since = len(stage.harness.reached())
+            lost = stage.start(WORKER, LOST)
+            stage.await_gone(stage.await_reached(LOST, since), f"{lost.name} died after its accept")
+            return work_id
+        case Scene.LOST_END:
+            work_id = _lose_worker(stage, cell.role)
+            with stage.valve_open():
+                stage.await_mark(work_id, Mark.END)
+                stage.await_shim_gone(work_id)
+            return work_id
+        case _:
+            stage.ensure(partner)
+    return None
+
+
+def submit(stage: Stage, cell: Cell) -> WorkId:
+    """A job as the scene wants it."""
+    lasts = cell.scene not in {Scene.JOB, Scene.LOST_LAUNCH, Scene.NO_BALLAST}
+    return stage.submit(at_valve=lasts, seconds=JOB_S, status=STATUS)
+
+
+def _lose_worker(stage: Stage, role: Role) -> WorkId:
+    """A job that waits at the valve, its worker killed; for a coordinator's cell the coordinator first."""
+    stage.ensure(COORDINATOR)
+    stage.ensure(WORKER)
+    work_id = stage.submit(at_valve=True, seconds=0, status=STATUS)
+    stage.await_mark(work_id, Mark.START)
+    if role is Role.COORDINATOR:
+        stage.leave(COORDINATOR)
+    stage.leave(WORKER)
+    return work_id

@@ -1,0 +1,194 @@
+"""Cells in which store or disk fails a process just when it writes.
+
+The process stands still at its gate, the fault is made, it goes on, and the fault stays until it was met: until a wait for the queue
+was given up, or a system call failed. Then everything is as before, and what the fault had put off has to come about by itself.
+Rule: requirement M05.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from chaos.harness import COORDINATOR, Running
+from chaos.matrix import calls
+from chaos.matrix.cell import CameTo, Cell, Harm, Role, Scene
+from chaos.matrix.faults import MET_BOUND_S, Tampering, pause_while_met, queue_held, tampered, was_met
+from chaos.matrix.outcome import came_to
+from chaos.matrix.scene import LASTING_SCENES, STATUS, hit_name, set_scene, submit
+from chaos.matrix.stage import WORKER, Stage, send
+from chaos.witness import Mark
+from shared.boundary import Boundary
+from shared.ids import WorkId
+
+BUSY_SAID = ("store_busy", "queue was not free")  # put off by a step, or the end of a process that had not begun
+OF_EVIDENCE = frozenset(
+    {
+        Boundary.ATTEMPT_MKDIR,
+        Boundary.ATTEMPT_SYNC,
+        Boundary.READY_SEND,
+        Boundary.CHILD_RENAME,
+        Boundary.CHILD_SYNC,
+        Boundary.EXIT_RENAME,
+        Boundary.EXIT_SYNC,
+    }
+)
+"""Written below the home's `attempts/`, not to the store."""
+WRITTEN = {
+    Boundary.CLAIM_COMMIT: "attempt.claimed",
+    Boundary.ACCEPT_COMMIT: "attempt.accepted",
+    Boundary.PIN_COMMIT: "attempt.pinned",
+    Boundary.ADOPT_COMMIT: "attempt.adopted",
+    Boundary.RELAUNCH_COMMIT: "attempt.relaunched",
+    Boundary.RECOVERY_COMMIT: "attempt.taken_over",
+    Boundary.FINISH_COMMIT: "attempt.failed",
+    Boundary.STOP_COMMIT: "attempt.stop_confirmed",
+}
+"""What is in the changefeed of the job once the commit happened."""
+
+
+class Starvation:
+    """One such cell being played."""
+
+    def __init__(self, stage: Stage, cell: Cell) -> None:
+        self._stage = stage
+        self._cell = cell
+        self._order = None if cell.gate is None else cell.order(Harm.STOP)
+        self._name = hit_name(cell.role)
+        self._job: WorkId | None = None
+
+    def play(self) -> CameTo:
+        """Set the scene, starve whoever comes to write, let it go on until all is quiet; what came of the job."""
+        stage, cell = self._stage, self._cell
+        if cell.role is Role.COMMAND:
+            return self._play_command()
+        self._job = set_scene(stage, cell)
+        since = len(stage.harness.reached())
+        if cell.gate is not None and cell.scene is Scene.JOB:
+            self._job = submit(stage, cell)
+        armed = stage.start(self._name, self._order)
+        if cell.role is Role.COORDINATOR:
+            stage.ensure(WORKER)
+        self._starve(self._at_gate(armed, since), armed)
+        stage.ensure(COORDINATOR)
+        stage.ensure(WORKER)
+        assert self._job is not None
+        if cell.scene in LASTING_SCENES:
+            stage.await_held(self._job)
+        with stage.valve_open():
+            stage.wait_quiet(status=STATUS)
+        return came_to(stage.harness.history(), self._job)
+
+    # --- gates -------------------------------------------------------------------------------------------------------
+
+    def _at_gate(self, armed: Running, since: int) -> int:
+        """Have the process stand still just before it writes; its pid."""
+        if self._order is not None:
+            return self._stage.await_stopped(self._order, since).pid
+        stage = self._stage
+        if self._cell.scene is Scene.JOB:
+            stage.harness.wait(lambda: self._takes_part(armed), f"{armed.name} takes part")
+            send(armed.pid, signal.SIGSTOP)
+            job = self._job = submit(stage, self._cell)
+            stage.harness.wait(lambda: stage.harness.read(lambda tx: tx.attempts(job)), f"{job} was claimed for it")
+            return armed.pid
+        self._job = submit(stage, self._cell)
+        stage.await_mark(self._job, Mark.START)
+        send(armed.pid, signal.SIGSTOP)
+        if self._cell.scene is Scene.ENDED_JOB:
+            with stage.valve_open():
+                stage.await_mark(self._job, Mark.END)
+        return armed.pid
+
+    def _takes_part(self, armed: Running) -> bool:
+        workers = self._stage.harness.read(lambda tx: tx.workers())
+        return any(worker.identity.pid == armed.pid for worker in workers)
+
+    # --- faults ------------------------------------------------------------------------------------------------------
+
+    def _starve(self, pid: int, armed: Running) -> None:
+        """Make the fault, let the process go on into it, and end it once it was met and nothing was written meanwhile."""
+        epoch, cell = self._epoch(), self._cell
+        if cell.harm is Harm.BUSY:
+            said = armed.log.stat().st_size
+            with queue_held(self._stage.harness):
+                self._stage.let_go(pid)
+                self._await_met(lambda: any(word in _tail(armed.log, said) for word in BUSY_SAID))
+                self._refuse_written(epoch)
+            return
+        trace = self._stage.folder / f"trace-{pid}-{cell.harm}"
+        tampering = Tampering(cell.harm, trace, self._starved_file(), pid=pid)
+        try:
+            self._stage.let_go(pid)
+            self._await_met(lambda: tampering.met)
+            self._refuse_written(epoch)
+        finally:
+            tampering.end()
+
+    def _await_met(self, is_met: Callable[[], bool]) -> None:
+        self._stage.harness.wait(is_met, f"the fault of {self._cell} was met", MET_BOUND_S)
+        pause_while_met()
+
+    def _refuse_written(self, epoch: int) -> None:
+        """Nothing gets through a fault.
+
+        Raises:
+            AssertionError: what was to fail is in the changefeed.
+        """
+        kind, job = WRITTEN.get(self._cell.boundary), self._job
+        if kind is None or job is None:
+            return
+        events = self._stage.harness.read(lambda tx: tx.events(after=0, limit=100_000))
+        written = [
+            event for event in events if event.kind == kind and event.work_id == job and (event.epoch or 0) >= epoch
+        ]
+        assert not written, f"{kind} was written through the fault: {written[0]}"
+
+    def _epoch(self) -> int:
+        """The epoch from which on the write is due; what earlier holders of the job wrote does not count."""
+        job = self._job
+        attempts = [] if job is None else self._stage.harness.read(lambda tx: tx.attempts(job))
+        if not attempts:
+            return 1
+        return attempts[-1].epoch + (self._cell.boundary is Boundary.RECOVERY_COMMIT)
+
+    def _starved_file(self) -> Path | None:
+        """Whose calls fail: those on the store's log, or for evidence all of the process."""
+        if self._cell.boundary in OF_EVIDENCE:
+            return None
+        return log_of(self._stage)
+
+    def _play_command(self) -> CameTo:
+        """A command that is starved from its start to its end, and called again."""
+        stage, cell = self._stage, self._cell
+        stage.ensure(COORDINATOR)
+        stage.ensure(WORKER)
+        call = calls.Call(stage, cell.boundary)
+        if cell.harm is Harm.BUSY:
+            with queue_held(stage.harness):
+                failed = stage.command(*call.words)
+                code = stage.end_of(failed)
+        else:
+            trace = stage.folder / f"trace-command-{cell.boundary}-{cell.harm}"
+            failed = stage.command(*call.words, under=tampered(cell.harm, trace, log_of(stage)))
+            code = stage.end_of(failed)
+            assert was_met(trace), f"{cell}: no call failed"
+        assert code in REFUSALS, f"it ended with {code}: {failed.log.read_text()}"
+        return calls.come_to_rest(call)
+
+
+REFUSALS = (1, 3)
+"""Exit codes of a command that did not get through: refused for now, or the store cannot be used."""
+
+
+def log_of(stage: Stage) -> Path:
+    """The store's write-ahead log."""
+    store = stage.harness.home.store
+    return store.with_name(f"{store.name}-wal")
+
+
+def _tail(log: Path, offset: int) -> str:
+    with log.open("rb") as file:
+        file.seek(offset)
+        return file.read().decode("utf-8", "replace")
