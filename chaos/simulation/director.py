@@ -150,6 +150,7 @@ class Director:
             self._baton.sleep(1 + int(self._chance.random() * pause_us))
             try:
                 self._settle_unknown(store)
+                self._confirm_unproven(store)
                 if submitted < len(self._asked):
                     work = self._asked[submitted]
                     store.write(lambda tx, work=work: tx.submit(work, "jobs"))  # type: ignore[misc]
@@ -178,15 +179,30 @@ class Director:
                     )
                 )
 
+    def _confirm_unproven(self, store: Store) -> None:
+        """Say that something is stopped whose records are gone, so that no search can prove it, once nothing of it lives."""
+        for order in self.stage.look(lambda tx: tx.stop_orders()):
+            if order.tries > 1 and work_of(order.attempt_id) in self._harmed and not self._has_living(order.attempt_id):
+                store.write(
+                    lambda tx, order=order: tx.confirm_stopped(  # type: ignore[misc]
+                        order.attempt_id, expected_epoch=order.epoch, proof=PERSON, by="a person", reason="seen"
+                    )
+                )
+
+    def _has_living(self, attempt_id: AttemptId) -> bool:
+        """Whether anything of an attempt lives, or may yet begin to."""
+        lines = [line for line in self.stage.jobs.lines if line.attempt_id == attempt_id]
+        began = {line.pid for line in lines if line.mark in (Mark.START, Mark.CHILD)}
+        gone = {line.pid for line in lines if line.mark is Mark.GONE}
+        return bool(began - gone) or self._may_still_run(attempt_id)
+
     def _settle_unknown(self, store: Store) -> None:
         """Say how an attempt ended that was left to a person, as the witness tells it, once nothing of it lives."""
         for attempt in self.stage.look(lambda tx: tx.needs_person(limit=10)):
-            lines = [line for line in self.stage.jobs.lines if line.attempt_id == attempt.id]
-            began = {line.pid for line in lines if line.mark in (Mark.START, Mark.CHILD)}
-            if began - {line.pid for line in lines if line.mark is Mark.GONE} or self._may_still_run(attempt.id):
+            if self._has_living(attempt.id):
                 continue
             behaviour = self._behaviours[int(attempt.work_id[1:]) - 1]
-            has_ended = any(line.mark is Mark.END for line in lines)
+            has_ended = any(line.mark is Mark.END and line.attempt_id == attempt.id for line in self.stage.jobs.lines)
             ending = ending_of_status(behaviour.status if has_ended else -KILL, None)
             store.write(
                 lambda tx, attempt=attempt, ending=ending: tx.reconcile(  # type: ignore[misc]

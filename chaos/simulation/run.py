@@ -46,6 +46,7 @@ class Options:
         plan: The harm itself, instead of what the seed draws.
         jobs: What each Work does, instead of what the seed draws.
         kept: Of the plan, which items are played, by their place; None: all.
+        steps: It is given up after so many.
     """
 
     works: int = 4
@@ -56,6 +57,7 @@ class Options:
     plan: tuple[Harm, ...] | None = None
     jobs: tuple[Behaviour, ...] | None = None
     kept: frozenset[int] | None = None
+    steps: int = STEPS_BOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def _play(seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[
     try:
         director.prepare()
         boundary.install(baton.reached)
-        baton.run(lambda: director.is_over(elapsed_us=REST_BOUND_US, steps=STEPS_BOUND))
+        baton.run(lambda: director.is_over(elapsed_us=REST_BOUND_US, steps=options.steps))
         boundary.install(None)
         history = director.record()
         findings = tuple(examine(history))
