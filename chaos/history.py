@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from chaos.witness import OUTPUT, Line, Mark
 from shared.ids import AttemptId, Incarnation, WorkId
@@ -19,7 +20,9 @@ from shared.model.instant import Instant
 from shared.model.settings import Config
 from shared.model.work import Work
 from shared.policy.capacity import POOL_AGENTS, POOL_JOBS, Limits
-from shared.store.contract import Event, ReadTx, Store
+from shared.store.contract import Event, ReadTx
+
+R = TypeVar("R")
 
 PAGE = 500
 OUTPUT_BYTES_MAX = 64 * 1024
@@ -185,6 +188,12 @@ class Seen:
 NOTHING_SEEN = Seen()
 
 
+class Readable(Protocol):
+    """What `record` needs of a store."""
+
+    def read(self, fn: Callable[[ReadTx], R]) -> R: ...
+
+
 def limits_of(config: Config) -> Limits:
     """The limits that a configuration sets; read here once more, as a check must not share the code that it checks."""
     settings = config.settings
@@ -195,7 +204,7 @@ def limits_of(config: Config) -> Limits:
 
 
 def record(
-    store: Store,
+    store: Readable,
     output_of: Callable[[Attempt], str],
     *,
     jobs: Sequence[Job],

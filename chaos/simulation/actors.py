@@ -19,6 +19,7 @@ from chaos.simulation.clock import SimulatedBell, SimulatedClock
 from chaos.simulation.files import Disk
 from chaos.simulation.host import SimulatedHost, SimulatedLauncher, SimulatedQuiet
 from chaos.simulation.jobs import Jobs
+from chaos.simulation.observer import Observer
 from chaos.simulation.processes import Process, Processes
 from chaos.simulation.store import FaultSeam, QueueFile, SimulatedQueue
 from coordinator.coordinator import Coordinator
@@ -29,7 +30,6 @@ from shared.errors import RefusedError, StoreUnavailableError, TenureError
 from shared.ids import AttemptId, Incarnation
 from shared.model.evidence import LockState, Pin
 from shared.store.contract import ReadTx
-from shared.store.sqlite.connection import Connection
 from shared.store.sqlite.place import Place
 from shared.store.sqlite.store import SqliteStore, open_store
 from shared.wake import COORDINATOR
@@ -79,8 +79,7 @@ class Stage:
         self.disk = Disk()
         self.jobs = Jobs(self.baton, self.table, self.disk)
         self.queue = QueueFile(self.baton)
-        self.observer = open_store(self.home, self.clock, wait_s=0, place=PLACE)
-        self._raw = Connection(self.home / "store.db", wait_s=0)
+        self.observer = Observer(self.home, self.clock)
         self.jobs.last_seq = self.last_seq
         self.coordinators: list[tuple[Process, Coordinator]] = []
         self.workers: list[tuple[Process, Worker]] = []
@@ -88,7 +87,6 @@ class Stage:
     def close(self) -> None:
         """End everything."""
         self.baton.bury()
-        self._raw.close()
         self.observer.close()
 
     def open(self, process: Process, *, check: bool = False) -> SqliteStore:
@@ -136,7 +134,7 @@ class Stage:
 
     def last_seq(self) -> int:
         """The last event that is committed."""
-        return int(self._raw.value("SELECT seq FROM sqlite_sequence WHERE name = 'event'") or 0)
+        return self.observer.last_seq()
 
     # --- processes
 

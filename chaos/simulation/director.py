@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from chaos.history import History, Job, Life, Look, Seen, look, record
 from chaos.simulation.actors import Stage
 from chaos.simulation.baton import Actor, Baton
-from chaos.simulation.harm import Harm, Kind
+from chaos.simulation.harm import EVERYBODY, Harm, Kind
 from chaos.simulation.jobs import FOREVER_US
 from chaos.simulation.jobs import Job as Behaviour
 from chaos.simulation.processes import KILL, Process
@@ -69,7 +70,8 @@ class Director:
             elif harm.kind is Kind.FAULT:
                 self._faults.setdefault((harm.role, harm.point), []).append(harm)
         timed = [harm for harm in plan if harm.boundary is None and harm.kind is not Kind.FAULT]
-        self._blows = sorted(timed, key=lambda harm: harm.step)
+        self._blows = sorted((harm for harm in timed if harm.step), key=lambda harm: harm.step)
+        self._timed = [harm for harm in timed if not harm.step]
         self.stage = Stage(home, baton, self._fault)
         self.stage.table.on_end = self._ended
         self.stage.table.keeps_status = self._chance.random() < 0.5
@@ -90,10 +92,8 @@ class Director:
         self._looked_turn = 0
 
     def prepare(self) -> None:
-        """Configure the home, and start everybody."""
+        """Start everybody."""
         stage = self.stage
-        config = self._config
-        stage.observer.write(lambda tx: tx.activate_config(config.to_json(), config.digest, "/etc/tenure/tenure.toml"))
         for number, behaviour in enumerate(self._behaviours, start=1):
             command = stage.jobs.command(number, behaviour)
             if behaviour.is_safe:  # its binding's own command: with another, it would not be known to be safe
@@ -105,6 +105,8 @@ class Director:
         for number in range(1, self._workers + 1):
             self._start_worker(f"worker-{number}")
         self._start_person()
+        for harm in self._timed:
+            self._baton.later(harm.at_us, partial(self._blow_at, harm))
 
     # --- who works here
 
@@ -261,7 +263,7 @@ class Director:
             said = self._blow(harm, process) or said
         return said
 
-    def _blow(self, harm: Harm, process: Process) -> str:
+    def _blow(self, harm: Harm, process: Process | None) -> str:
         match harm.kind:
             case Kind.WALL:
                 self._baton.wall_us += harm.us
@@ -281,15 +283,23 @@ class Director:
                 self._is_disturbed = True
                 self.stage.stops[self._chance.choice(asked)].ask(harm.us / US_PER_S, "asked")
             case _:
-                victims = [process] if not harm.role else self._living(harm.role)
+                victims = self._living(harm.role)
+                if not harm.role and process is not None:
+                    victims = [process]
                 if not victims:
                     return ""
-                return self._strike(harm, self._chance.choice(victims))
+                if harm.role != EVERYBODY:
+                    victims = [self._chance.choice(victims)]
+                return [self._strike(harm, victim) for victim in victims][-1]
         self.struck.append(harm)
         return str(harm)
 
+    def _blow_at(self, harm: Harm) -> None:
+        self._blow(harm, None)
+
     def _living(self, role: str) -> list[Process]:
-        return [each for each in self.stage.table.living() if each.role == role]
+        roles = SERVICES if role == EVERYBODY else (role,)
+        return [each for each in self.stage.table.living() if each.role in roles]
 
     def _strike(self, harm: Harm, process: Process) -> str:
         self.struck.append(harm)

@@ -34,10 +34,11 @@ class Harm:
     """One item of a plan.
 
     Attributes:
-        role: Whose process: `coordinator`, `worker`, `zygote`, `shim`, `child`; empty: whoever has the baton.
+        role: Whose process: `coordinator`, `worker`, `zygote`, `shim`, `child`, `other`, `everybody` (all coordinators and workers);
+            empty: whoever has the baton.
         boundary, side: Where; None: at `step`.
         nth: The how-manieth time that role comes there (or, of a fault, makes such a transaction) counts.
-        step: For what happens at a step: which.
+        step, at_us: For what happens at a step, or at a time since the beginning: which.
         victims: For a shim or child: whether the worker that launched it is hit with it, or in its place.
         us: How long a pause lasts, how far the clock steps, how long the host is down.
         point, code: Of a fault: `begin`, `commit` (nothing was written) or `committed` (it was), and SQLite's code.
@@ -50,6 +51,7 @@ class Harm:
     side: Side | None = None
     nth: int = 1
     step: int = 0
+    at_us: int = 0
     victims: Victims = Victims.SELF
     us: int = 0
     point: str = ""
@@ -57,7 +59,9 @@ class Harm:
     work: int = 0
 
     def __str__(self) -> str:
-        where = f"{self.boundary}-{self.side} #{self.nth}" if self.boundary is not None else f"step {self.step}"
+        where = f"step {self.step}" if self.step else f"{self.at_us / US_PER_S:.6f} s"
+        if self.boundary is not None:
+            where = f"{self.boundary}-{self.side} #{self.nth}"
         match self.kind:
             case Kind.CRASH | Kind.PAUSE:
                 long = f" for {self.us / US_PER_S:.3f} s" if self.kind is Kind.PAUSE else ""
@@ -101,50 +105,65 @@ PLACES: dict[str, tuple[Boundary, ...]] = {
     "child": CHILD_AT,
     "zygote": (Boundary.SHIM_FORK,),
 }
+OFTEN = (Boundary.QUEUE_LOCK, Boundary.RENEW_COMMIT, Boundary.LOCK_PROBE)
 ROLE_WEIGHTS = {"worker": 8, "coordinator": 4, "shim": 4, "child": 3, "zygote": 1}
 FAULTS = (("begin", 5), ("begin", 10), ("commit", 5), ("commit", 10), ("commit", 13), ("committed", 10))
-NO_FAR_SIDE = (Boundary.GO_RECEIVE, Boundary.CHILD_REAP)
-"""Reached when something has come to pass: there is no near side of it."""
-STEPS = 900
+NO_NEAR_SIDE = (Boundary.GO_RECEIVE, Boundary.CHILD_REAP)
+"""Reached when something has come to pass."""
+STEPS = 700
+TIME_US = 8 * US_PER_S
+EVERYBODY = "everybody"
+KINDS = ("hit", "blow", "fault", "wall", "reboot", "drain", "rival", "cancel", "tear")
+USUAL = {"hit": 12, "blow": 8, "fault": 4, "wall": 1, "reboot": 1, "drain": 1, "rival": 2, "cancel": 2, "tear": 1}
+STRUCK = ("worker", "worker", "coordinator", "shim", "shim", "child", "other", EVERYBODY)
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
-    """How often each kind of harm is drawn, out of their sum."""
+class Mood:
+    """What a history is inclined to: harm of all kinds at once hides as much as it shows, so each history leaves much of it out.
 
-    hit: int = 10
-    blow: int = 4
-    fault: int = 4
-    wall: int = 1
-    reboot: int = 1
-    drain: int = 1
-    rival: int = 1
-    cancel: int = 2
-    tear: int = 1
+    Attributes:
+        kinds, roles: How often each is drawn, out of the sum; 0: never.
+        most: At most so many items.
+        lease_us: Of the configuration; pauses are measured by it.
+    """
+
+    kinds: dict[str, int]
+    roles: dict[str, int]
+    most: int
+    lease_us: int
 
 
-def draw_plan(chance: random.Random, *, most: int, works: int, lease_us: int, shares: Shares) -> tuple[Harm, ...]:
-    """A plan of at most that many items; a reboot comes at most once."""
-    kinds = list(Shares.__slots__)
-    weights = [getattr(shares, kind) for kind in kinds]
+def draw_mood(chance: random.Random, *, most: int, lease_us: int) -> Mood:
+    """A mood: each kind and each role as usual, much more often, or not at all."""
+    kinds = {kind: USUAL[kind] * chance.choice((0, 1, 1, 4)) for kind in KINDS}
+    roles = {role: weight * chance.choice((0, 1, 1, 4)) for role, weight in ROLE_WEIGHTS.items()}
+    return Mood(
+        kinds if any(kinds.values()) else USUAL,
+        roles if any(roles.values()) else ROLE_WEIGHTS,
+        chance.choice((most // 3, most, most)),
+        lease_us,
+    )
+
+
+def draw_plan(chance: random.Random, mood: Mood, works: int) -> tuple[Harm, ...]:
+    """A plan in that mood; a reboot comes at most once."""
     plan: list[Harm] = []
-    for _ in range(chance.randint(0, most)):
-        kind = chance.choices(kinds, weights)[0]
-        harm = _draw(chance, kind, works, lease_us)
+    for _ in range(chance.randint(0, mood.most)):
+        kind = chance.choices(KINDS, [mood.kinds[kind] for kind in KINDS])[0]
+        harm = _draw(chance, kind, mood, works)
         if harm.kind is not Kind.REBOOT or all(each.kind is not Kind.REBOOT for each in plan):
             plan.append(harm)
     return tuple(plan)
 
 
-def _draw(chance: random.Random, kind: str, works: int, lease_us: int) -> Harm:
+def _draw(chance: random.Random, kind: str, mood: Mood, works: int) -> Harm:
     step = chance.randint(20, STEPS)
     match kind:
         case "hit":
-            return _hit(chance, lease_us)
+            return _hit(chance, mood)
         case "blow":
-            harm = Kind.CRASH if chance.random() < 0.5 else Kind.PAUSE
-            role = chance.choice(("", "worker", "coordinator", "shim", "child", "other"))
-            return Harm(harm, role, step=step, us=_pause_us(chance, lease_us))
+            return _blow(chance, mood)
         case "fault":
             point, code = chance.choice(FAULTS)
             role = chance.choice(("worker", "worker", "coordinator"))
@@ -166,20 +185,31 @@ def _draw(chance: random.Random, kind: str, works: int, lease_us: int) -> Harm:
             return Harm(kind_of_cancel, step=step, work=chance.randint(1, works))
 
 
-def _hit(chance: random.Random, lease_us: int) -> Harm:
-    role = chance.choices(list(ROLE_WEIGHTS), list(ROLE_WEIGHTS.values()))[0]
+def _hit(chance: random.Random, mood: Mood) -> Harm:
+    role = chance.choices(list(mood.roles), list(mood.roles.values()))[0]
     boundary = chance.choice(PLACES[role])
-    side = Side.AFTER if boundary in NO_FAR_SIDE else chance.choice((Side.BEFORE, Side.AFTER))
+    side = Side.AFTER if boundary in NO_NEAR_SIDE else chance.choice((Side.BEFORE, Side.AFTER))
     if boundary is Boundary.CHILD_EXEC:
         side = Side.BEFORE if role == "child" else Side.AFTER
     victims = Victims.SELF
     if role in ("shim", "child"):
         victims = chance.choice(tuple(Victims))
-    nth = chance.choice((1, 1, 1, 2, 3, 5)) if boundary is not Boundary.QUEUE_LOCK else chance.randint(1, 60)
+    nth = chance.choice((1, 1, 1, 2, 3, 5)) if boundary not in OFTEN else chance.randint(1, 60)
     kind = Kind.CRASH if chance.random() < 0.7 else Kind.PAUSE
-    return Harm(kind, role, boundary, side, nth=nth, victims=victims, us=_pause_us(chance, lease_us))
+    return Harm(kind, role, boundary, side, nth=nth, victims=victims, us=_pause_us(chance, mood))
 
 
-def _pause_us(chance: random.Random, lease_us: int) -> int:
-    """Mostly shorter than the lease, often longer."""
-    return int(chance.choice((20 * US_PER_MS, lease_us / 3, lease_us * 1.2, lease_us * 3)) * (0.5 + chance.random()))
+def _blow(chance: random.Random, mood: Mood) -> Harm:
+    """At a step, wherever that is; or at a time, which is mostly while nothing but jobs runs."""
+    kind = Kind.CRASH if chance.random() < 0.6 else Kind.PAUSE
+    us = _pause_us(chance, mood)
+    if chance.random() < 0.4:
+        return Harm(kind, chance.choice(("", *STRUCK)), step=chance.randint(20, STEPS), us=us)
+    return Harm(kind, chance.choice(STRUCK), at_us=chance.randint(1, TIME_US), us=us)
+
+
+def _pause_us(chance: random.Random, mood: Mood) -> int:
+    """Mostly shorter than the lease, often longer; now and then longer than a leader's."""
+    lease_us = mood.lease_us
+    typical = chance.choice((20 * US_PER_MS, lease_us / 3, lease_us * 1.2, lease_us * 3, 6 * lease_us))
+    return int(typical * (0.5 + chance.random()))

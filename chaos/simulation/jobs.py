@@ -42,32 +42,38 @@ class Job:
     is_safe: bool = False
 
 
-def draw_job(chance: random.Random) -> Job:
-    """Some job: mostly short and harmless."""
-    job = _draw(chance)
-    return replace(job, is_safe=chance.random() < SAFE and job.lasts_us < FOREVER_US)
+KINDS = ("plain", "missing", "stubborn", "endless", "leaves", "escapes")
+USUAL = (12, 1, 2, 2, 3, 3)
 
 
-def _draw(chance: random.Random) -> Job:
-    kind = chance.random()
-    lasts_us = int(chance.choice((1, 20, 200, 1_500)) * US_PER_MS * (0.5 + chance.random()))
+def draw_jobs(chance: random.Random, works: int) -> tuple[Job, ...]:
+    """So many jobs: each kind as usual, much more often, or not at all; short or long, as the history has it."""
+    weights = [weight * chance.choice((0, 1, 1, 4)) for weight in USUAL]
+    scale_ms = chance.choice(((1, 20, 200), (20, 200, 1_500), (1_000, 3_000)))
+    if not any(weights):
+        weights = list(USUAL)
+    drawn = [_draw(chance, chance.choices(KINDS, weights)[0], chance.choice(scale_ms)) for _ in range(works)]
+    return tuple(replace(job, is_safe=chance.random() < SAFE and job.lasts_us < FOREVER_US) for job in drawn)
+
+
+def _draw(chance: random.Random, kind: str, scale_ms: int) -> Job:
+    lasts_us = int(scale_ms * US_PER_MS * (0.5 + chance.random()))
     status = chance.choice((0, 0, 0, 1, 7, -9))
-    if kind < 0.6:
-        return Job(lasts_us, status)
-    if kind < 0.68:
-        return Job(0, is_missing=True)
-    if kind < 0.76:
-        return Job(lasts_us, status, ignores_term=True)
-    if kind < 0.82:
-        return Job(FOREVER_US)
-    left_us = int(chance.random() * 2 * US_PER_S)
-    return Job(
-        lasts_us,
-        status,
-        straggler_us=left_us,
-        ignores_term=chance.random() < 0.3,
-        escapes=chance.random() < 0.5,
-    )
+    left_us = int(chance.choice((0.2, 2, 8)) * (0.5 + chance.random()) * US_PER_S)
+    ignores_term = chance.random() < 0.3
+    match kind:
+        case "missing":
+            return Job(0, is_missing=True)
+        case "stubborn":
+            return Job(lasts_us, status, ignores_term=True)
+        case "endless":
+            return Job(FOREVER_US, ignores_term=ignores_term)
+        case "leaves":
+            return Job(lasts_us, status, straggler_us=left_us, ignores_term=ignores_term)
+        case "escapes":
+            return Job(lasts_us, status, straggler_us=left_us, ignores_term=ignores_term, escapes=True)
+        case _:
+            return Job(lasts_us, status)
 
 
 def command_of(number: int) -> tuple[str, ...]:

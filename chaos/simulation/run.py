@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -22,15 +22,16 @@ from chaos.simulation.actors import PLACE
 from chaos.simulation.baton import Baton, Step
 from chaos.simulation.clock import SimulatedClock
 from chaos.simulation.director import Director
-from chaos.simulation.harm import Harm, Shares, draw_plan
+from chaos.simulation.harm import Harm, draw_mood, draw_plan
 from chaos.simulation.jobs import Job as Behaviour
-from chaos.simulation.jobs import command_of, draw_job
+from chaos.simulation.jobs import command_of, draw_jobs
 from shared import boundary
 from shared.boundary import Boundary, Side
 from shared.home import create_home
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import Binding, Config, Settings
-from shared.store.sqlite.store import create
+from shared.store.sqlite.ballast import Ballast
+from shared.store.sqlite.store import create, open_store
 
 REST_BOUND_US = 1_800 * US_PER_S
 """Elapsed virtual time within which everything must have come to rest."""
@@ -51,9 +52,8 @@ class Options:
 
     works: int = 4
     workers: int = 2
-    harms: int = 5
+    harms: int = 9
     lease_us: int = 3 * US_PER_S
-    shares: Shares = field(default_factory=Shares)
     plan: tuple[Harm, ...] | None = None
     jobs: tuple[Behaviour, ...] | None = None
     kept: frozenset[int] | None = None
@@ -89,27 +89,29 @@ DEFAULTS = Options()
 def simulate(seed: int, options: Options = DEFAULTS) -> Outcome:
     """Play the history of a seed and examine it."""
     chance = random.Random(f"{seed}/plan")
-    jobs = options.jobs or tuple(draw_job(chance) for _ in range(options.works))
+    jobs = options.jobs or draw_jobs(chance, options.works)
     plan = options.plan
     if plan is None:
-        plan = draw_plan(chance, most=options.harms, works=len(jobs), lease_us=options.lease_us, shares=options.shares)
+        plan = draw_plan(chance, draw_mood(chance, most=options.harms, lease_us=options.lease_us), len(jobs))
     if options.kept is not None:
         plan = tuple(harm for place, harm in enumerate(plan) if place in options.kept)
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     gc.disable()
     try:
-        with _home() as home:
-            return _play(seed, options, jobs, plan, home)
+        config = _config(options, jobs, random.Random(f"{seed}/config"))
+        with _home(config) as home:
+            return _play(seed, options, jobs, plan, config, home)
     finally:
         boundary.install(None)
         gc.enable()
         logging.disable(level)
 
 
-def _play(seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[Harm, ...], home: Path) -> Outcome:
+def _play(
+    seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[Harm, ...], config: Config, home: Path
+) -> Outcome:
     baton = Baton(random.Random(f"{seed}/schedule"))
-    config = _config(options, jobs, random.Random(f"{seed}/config"))
     director = Director(home, baton, plan, jobs, config, workers=options.workers, seed=seed)
     try:
         director.prepare()
@@ -153,34 +155,52 @@ def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random
     return Config(settings, bindings=(plain, *sorted(safe, key=lambda binding: binding.name), short))
 
 
-# --- the home: one folder in memory for each process, its store overwritten for each history
+# --- the home: one folder in memory for each process of ours, its store overwritten for each history
 
 
 @contextmanager
-def _home() -> Iterator[Path]:
-    folder, content = _template()
+def _home(config: Config) -> Iterator[Path]:
+    folder, content = _folder(), _store(config)
     for leftover in ("store.db-wal", "store.db-shm"):
         (folder / leftover).unlink(missing_ok=True)
     with open(folder / "store.db", "r+b") as file:  # the same file: it knows its own inode
         file.write(content)
         file.truncate()
+    Ballast(folder).restore()
     yield folder
 
 
 def forget_template() -> None:
     """Make the store of the next history anew: the schema of the code has changed."""
-    _template.cache_clear()
+    _folder.cache_clear()
+    _store.cache_clear()
+    _EMPTY.clear()
 
 
 @cache
-def _template() -> tuple[Path, bytes]:
+def _folder() -> Path:
     memory = Path("/dev/shm")  # noqa: S108 - a folder of our own in it
     holder = tempfile.TemporaryDirectory(prefix="tenure-simulation-", dir=memory if memory.is_dir() else None)
     _HOLDERS.append(holder)
     home = Path(holder.name) / "home"
     create_home(home)
     create(home, SimulatedClock(Baton(random.Random(0))), place=PLACE)
-    return home, (home / "store.db").read_bytes()
+    _EMPTY.append((home / "store.db").read_bytes())
+    return home
+
+
+@cache
+def _store(config: Config) -> bytes:
+    """The content of a new store in which that configuration is active."""
+    folder = _folder()
+    (folder / "store.db").write_bytes(_EMPTY[0])
+    store = open_store(folder, SimulatedClock(Baton(random.Random(0))), place=PLACE)
+    try:
+        store.write(lambda tx: tx.activate_config(config.to_json(), config.digest, "/etc/tenure/tenure.toml"))
+    finally:
+        store.close()
+    return (folder / "store.db").read_bytes()
 
 
 _HOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+_EMPTY: list[bytes] = []
