@@ -54,6 +54,16 @@ def transition_of(name: str) -> str:
     return name.partition(":")[0]
 
 
+def contents(world: World) -> dict[str, list[tuple[object, ...]]]:
+    """Every row of every table."""
+    with world.outsider() as outsider:
+        tables = [row[0] for row in outsider.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        return {
+            name: sorted((tuple(row) for row in outsider.execute(f'SELECT * FROM "{name}"')), key=repr)
+            for name in tables
+        }
+
+
 # --- commands
 
 

@@ -19,7 +19,7 @@ from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.store import SqliteStore, WriteTx, open_store
 from shared.store.sqlite.writing import Writing
 from tests.support.stores import SQLITE, World, ram_folder
-from tests.support.transitions import READS, SCENES, Transition, transition_of
+from tests.support.transitions import READS, SCENES, Transition, contents, transition_of
 
 BUSY, LOCKED, IOERR, FULL = 5, 6, 10, 13
 TOLD = {BUSY: "store_busy", LOCKED: "store_busy", IOERR: "io_error", FULL: "disk_full"}
@@ -145,16 +145,6 @@ class _Opened:
 
     def __exit__(self, *_: object) -> None:
         self._store.close()
-
-
-def contents(world: World) -> dict[str, list[tuple[object, ...]]]:
-    """Every row of every table."""
-    with world.outsider() as outsider:
-        tables = [row[0] for row in outsider.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        return {
-            name: sorted((tuple(row) for row in outsider.execute(f'SELECT * FROM "{name}"')), key=repr)
-            for name in tables
-        }
 
 
 def faults(points: list[str]) -> Iterator[tuple[int, int]]:
