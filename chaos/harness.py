@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -64,36 +64,44 @@ class Running:
     log: Path
 
     @property
+    def out(self) -> Path:
+        """What it wrote to its standard output."""
+        return self.log.with_suffix(".out")
+
+    @property
     def pid(self) -> int:
         """Its pid; not reused before it was reaped."""
         return self.process.pid
 
 
 class Harness:
-    """One drill's home and processes. A context: leaving it kills and reaps everything it brought about."""
+    """One drill's home and processes. A context: leaving it kills and reaps everything it brought about.
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
+    Attributes:
+        logs: What each process wrote to its standard error, and what it wrote to its standard output beside it.
+    """
+
+    def __init__(self, folder: Path, given: Settings | Config) -> None:
         """Make the home, its store and its configuration in an empty folder.
 
         Args:
-            settings: Activated as the first configuration.
+            given: Activated as the first configuration, or settings of one that says nothing else.
         """
         become_subreaper()
         self._before = _tree()
         self._started: list[Running] = []
         self._folder = folder
-        self._logs = folder / "logs"
-        self._logs.mkdir(parents=True)
+        self.logs = folder / "logs"
+        self.logs.mkdir(parents=True)
         self.clock = SystemClock()
         self.home: Home = create_home(folder / "home")[0]
         (self.home.path / "drill").write_text(DRILL_ID, encoding="ascii")
         self.witness = Witness(folder / "witness")
-        self.settings = settings
+        self.config = given if isinstance(given, Config) else Config(settings=given)
         self.jobs: list[Job] = []
         create(self.home.path, self.clock)
         self._ringer = Ringer(self.home.run)
         self.store = open_store(self.home.path, self.clock, ring=self._ringer)
-        self.config = Config(settings=settings)
         body, digest = self.config.to_json(), self.config.digest
         self.store.write(lambda tx: tx.activate_config(body, digest, str(folder / "tenure.toml")))
 
@@ -103,21 +111,56 @@ class Harness:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        # Whoever is impatient and asks a second time waits for the end of this.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        try:
+            self.close()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def start(self, name: str, *, arm: Arm | None = None) -> Running:
-        """Start a coordinator or the named worker; returns at once."""
+    def start(
+        self,
+        name: str,
+        *,
+        arm: Arm | None = None,
+        clock: tuple[float, float] | None = None,
+        drain_s: float | None = None,
+    ) -> Running:
+        """Start a coordinator or the named worker; returns at once.
+
+        Args:
+            clock: (after, by): so many seconds after its start its wall clock steps by so many.
+            drain_s: Its time to leave once it is asked to; for workers.
+        """
         words = [COORDINATOR] if name == COORDINATOR else ["worker", "--name", name]
-        env = {key: value for key, value in os.environ.items() if not key.startswith(("TENURE_", "PYTHON"))}
-        if arm is not None:
-            env |= {"TENURE_ARM": arm.order, "TENURE_DRILL": DRILL_ID}
-        log = self._logs / f"{len(self._started):04}-{name}.log"
-        with log.open("wb") as stderr:
+        if drain_s is not None and name != COORDINATOR:
+            words += ["--drain", f"{drain_s:g}"]
+        ordered = {} if arm is None else {"TENURE_ARM": arm.order}
+        if clock is not None:
+            ordered["TENURE_CLOCK"] = f"{clock[0]:g}:{clock[1]:g}"
+        return self.call(name, words, env={**ordered, "TENURE_DRILL": DRILL_ID} if ordered else {})
+
+    def call(self, name: str, words: Sequence[str], *, env: Mapping[str, str] | None = None) -> Running:
+        """Call `tenure` on this home, with nothing to read; returns at once.
+
+        Args:
+            name: What it is called in names of logs.
+            env: Added to the caller's environment, less what is tenure's and Python's.
+        """
+        return self.spawn(
+            name, [sys.executable, "-P", "-m", "shared.cli", "--home", str(self.home.path), *words], env=env or {}
+        )
+
+    def spawn(self, name: str, argv: Sequence[str], *, env: Mapping[str, str]) -> Running:
+        """Start a program of the drill's own; see `call`."""
+        own = {key: value for key, value in os.environ.items() if not key.startswith(("TENURE_", "PYTHON"))}
+        log = self.logs / f"{len(self._started):04}-{name}.log"
+        with log.open("wb") as stderr, log.with_suffix(".out").open("wb") as stdout:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "shared.cli", "--home", str(self.home.path), *words],
-                env=env,
+                argv,
+                env={**own, **env},
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,
             )
@@ -226,7 +269,7 @@ class Harness:
         state = self.read(lambda tx: tx.idle_state())
         alive = [f"{running.name}:{running.pid}" for running in self._started if running.process.poll() is None]
         open_attempts = {name: word for name, word in self.attempt_states().items() if word not in ENDED}
-        return f"{state}, open {open_attempts}, running {alive}, logs {self._logs}"
+        return f"{state}, open {open_attempts}, running {alive}, logs {self.logs}"
 
     def history(self) -> History:
         """Everything the checks look at."""
@@ -247,11 +290,22 @@ class Harness:
 
     def reap_orphans(self) -> None:
         """Take the exit status of what ended below us and belongs to nobody, as init would."""
-        owned = {running.pid for running in self._started} | {pid for pid, _ in self._before}
+        unreaped = {running.pid for running in self._started if running.process.returncode is None}
+        owned = unreaped | {pid for pid, _ in self._before}
         for pid in procfs.children(os.getpid()):
             if pid not in owned and _is_zombie(pid):
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
+
+    def below(self) -> set[int]:
+        """Pids of everything below this process that was not there before: whatever this drill brought about."""
+        return {pid for pid, _ in _tree() - self._before}
+
+    def strangers(self) -> list[int]:
+        """Pids of everything below this process that neither was there before nor is one of tenure's own at rest."""
+        own = {running.pid for running in self._started if running.process.poll() is None}
+        own |= {pid for each in own for pid in procfs.children(each) if _name(pid) == ZYGOTE_NAME}
+        return sorted(pid for pid, _ in _tree() - self._before if pid not in own and not _is_zombie(pid))
 
     def close(self) -> None:
         """Kill and reap everything that this drill brought about. May be repeated."""

@@ -15,12 +15,14 @@ from shared.ids import AttemptId, WorkId
 OUTPUT = "begun\ndone\n"
 """What every job of a witness prints when it is left alone."""
 
-# $1 the witness, $2 seconds or a FIFO to read a line from, $3 how to end: 0 to 255, or -N for signal N to itself.
+# $1 the witness, $2 seconds or a FIFO to read a line from, $3 how to end: 0 to 255, or -N for signal N to itself, $4 what else it
+# does before it waits, as shell text.
 _SCRIPT = """
 say() { printf '%s %s %s %s %s\\n' "$1" "$TENURE_WORK" "$TENURE_ATTEMPT" "$TENURE_EPOCH" $$ >>"$witness"; }
 witness=$1
 say start
 echo begun
+eval "$4"
 if [ -p "$2" ]; then read -r _ <"$2"; elif [ "$2" != 0 ]; then sleep "$2"; fi
 echo done
 say end
@@ -63,15 +65,16 @@ class Witness:
         self.path = path
         path.touch()
 
-    def command(self, *, wait: float | Path, status: int) -> tuple[str, ...]:
+    def command(self, *, wait: float | Path, status: int, body: str = "") -> tuple[str, ...]:
         """A job that says start, prints, waits, prints, says end, and ends as told.
 
         Args:
+            body: Shell text that it runs before it waits.
             wait: Seconds, or a FIFO from which it reads a line.
             status: 0 to 255, or the negative number of the signal it sends itself.
         """
         until = str(wait) if isinstance(wait, Path) else f"{wait:g}"
-        return ("/bin/sh", "-c", _SCRIPT, "job", str(self.path), until, str(status))
+        return ("/bin/sh", "-c", _SCRIPT, "job", str(self.path), until, str(status), body)
 
     def tell(self, mark: Mark, line: Line) -> None:
         """Add what was seen of the process that a line is about, e.g. that it is gone."""

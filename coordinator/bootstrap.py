@@ -11,7 +11,7 @@ from coordinator.coordinator import Coordinator
 from coordinator.leadership import Candidate, Leadership
 from shared import boundary
 from shared.child import ChildOptions, Stop, hear_no_more, listen
-from shared.clock import Clock, SystemClock, Wake
+from shared.clock import Clock, Wake, host_clock
 from shared.commands.arguments import Parser
 from shared.errors import StoreUnavailableError, TenureError
 from shared.home import Home, check_home, find_home
@@ -38,7 +38,7 @@ def main(options: ChildOptions) -> None:
     """
     home = Home(Path(options.home))
     boundary.arm(home.path)
-    clock = SystemClock()
+    clock = host_clock(home.path)
     ringer = Ringer(home.run)
     store = open_store(home.path, clock, ring=ringer, check=True)
     older = check_regressed(store, home.attempts)

@@ -166,6 +166,18 @@ def install(hook: Callable[[Boundary, Side], None] | None) -> None:
     _heirs.clear()
 
 
+def is_drilled(home: str | os.PathLike[str]) -> bool:
+    """Whether this process belongs to the drill of that home: TENURE_DRILL is what the home's file `drill` says."""
+    drill = os.environ.get("TENURE_DRILL")
+    if not drill:
+        return False
+    try:
+        with open(os.path.join(os.path.abspath(home), "drill"), encoding="ascii") as file:
+            return file.read().strip() == drill
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def arm(home: str | os.PathLike[str]) -> bool:
     """Arm this process as its environment orders, if the home belongs to that drill.
 
@@ -173,18 +185,11 @@ def arm(home: str | os.PathLike[str]) -> bool:
     Raises:
         ValueError: the order names no boundary, side or signal.
     """
-    order, drill = os.environ.get("TENURE_ARM"), os.environ.get("TENURE_DRILL")
-    if not order or not drill:
+    order = os.environ.get("TENURE_ARM")
+    if not order or not is_drilled(home):
         return False
-    folder = os.path.abspath(home)
-    try:
-        with open(os.path.join(folder, "drill"), encoding="ascii") as file:
-            matches = file.read().strip() == drill
-    except (OSError, UnicodeDecodeError):
-        matches = False
-    if matches:
-        install(Trap(order, os.path.join(folder, "drill.log"), os.getpid()))
-    return matches
+    install(Trap(order, os.path.join(os.path.abspath(home), "drill.log"), os.getpid()))
+    return True
 
 
 def armed(heir: str) -> dict[str, str | int] | None:

@@ -5,12 +5,15 @@ Rule: design §3, "Time"; requirements K01, K02.
 
 from __future__ import annotations
 
+import os
 import select
 import time
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from shared import boundary
 from shared.model.instant import US_PER_S, Instant
 
 MS_PER_S = 1_000
@@ -60,6 +63,43 @@ class SystemClock:
             return WaitEnd.DEADLINE
         wake.drain()
         return WaitEnd.WOKEN
+
+
+class SteppedClock(SystemClock):
+    """The host's clock with its wall clock stepped on purpose; the monotonic clock is left alone. For drills.
+
+    Args:
+        steps: (after, by), both in microseconds: so long after this clock was made, its wall clock is off by so much from then on,
+            until the next step. In order of time.
+    """
+
+    def __init__(self, steps: Sequence[tuple[int, int]]) -> None:
+        super().__init__()
+        self._made_mono_us = super().now().mono_us
+        self._steps = tuple(steps)
+
+    def now(self) -> Instant:
+        """See `Clock.now`."""
+        true = super().now()
+        age_us = true.mono_us - self._made_mono_us
+        off_us = next((by_us for after_us, by_us in reversed(self._steps) if after_us <= age_us), 0)
+        return Instant(true.wall_us + off_us, true.mono_us, true.boot_id)
+
+
+def host_clock(home: Path) -> SystemClock:
+    """The clock of a process of this home: the host's.
+
+    In a drill of that home its wall clock steps as TENURE_CLOCK orders, `AFTER:BY,…` in seconds (`1.5:-7200`); elsewhere that is
+    not looked at. Rule: design §8 ("honoured only together with a drill id"), requirement K02.
+
+    Raises:
+        ValueError: the order is none.
+    """
+    order = os.environ.get("TENURE_CLOCK")
+    if not order or not boundary.is_drilled(home):
+        return SystemClock()
+    pairs = [step.split(":") for step in order.split(",")]
+    return SteppedClock([(int(float(after) * US_PER_S), int(float(by) * US_PER_S)) for after, by in pairs])
 
 
 def _is_readable(wake: Wake, timeout_s: float) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from shared import boundary
 from shared.child import DRAIN_S, ChildOptions, Stop, checked_drain_s, hear_no_more, listen
-from shared.clock import Clock, SystemClock, Wake
+from shared.clock import Clock, Wake, host_clock
 from shared.commands.arguments import Parser
 from shared.errors import TenureError, UsageError
 from shared.home import Home, check_home, find_home
@@ -26,7 +26,7 @@ from shared.model.settings import DEFAULT, Config
 from shared.model.stop import StopResult
 from shared.presence import running_up
 from shared.process.evidence import any_child_record, read_evidence
-from shared.process.filelock import IncarnationLock, probe
+from shared.process.filelock import IncarnationLock, holders, probe
 from shared.process.identity import identify, machine_id
 from shared.process.launcher import ZygoteLauncher
 from shared.process.limits import raise_file_limit
@@ -36,7 +36,7 @@ from shared.process.watcher import Watcher
 from shared.secrets import read_secrets
 from shared.store.contract import Registration, Store
 from shared.store.sqlite.store import open_store
-from shared.wake import Bell, Ringer
+from shared.wake import COORDINATOR, Bell, Ringer
 from worker.batch import Batch
 from worker.environment import job_environment
 from worker.executors.contract import registry
@@ -87,6 +87,8 @@ class LocalHost:
             lock = probe(self._home.run / f"{leader.owner}.lock", leader.lock_device, leader.lock_inode)
             if lock is LockState.HELD:
                 yield from _identified(leader.pid)
+        for pid in holders(self._home.run, COORDINATOR):  # a standby stands in no table
+            yield from _identified(pid)
         yield from _identified(running_up(self._home.run))
 
 
@@ -109,7 +111,7 @@ def main(options: ChildOptions) -> None:
     home = Home(Path(options.home))
     boundary.arm(home.path)
     raise_file_limit()
-    clock = SystemClock()
+    clock = host_clock(home.path)
     with ExitStack() as closing:
         ringer = Ringer(home.run)
         closing.callback(ringer.close)

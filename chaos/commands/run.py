@@ -1,16 +1,34 @@
-"""`tenure drill run`: harm at seeded random times."""
+"""`tenure drill run`: seeded load and seeded harm on real processes."""
 
 from __future__ import annotations
 
 import random
+import time
 from argparse import Namespace
+from collections.abc import Callable
+from functools import partial
 
-from chaos import kills
+from chaos.checks import Finding
 from chaos.commands import session
-from chaos.harness import StillWaitingError
 from chaos.ledger import Ledger
+from chaos.random_drill import figures
+from chaos.random_drill.aftermath import Aftermath
+from chaos.random_drill.dossier import told
+from chaos.random_drill.drill import RandomDrill
+from chaos.random_drill.expectations import judge
+from chaos.random_drill.plan import JOBS, KILLS, plan
 from chaos.results import Found
-from shared.commands.arguments import Parser
+from chaos.stories import stories
+from shared.commands.arguments import Parser, whole_number
+
+INTERRUPTED_REST_S = 20.0
+MOST = 1_000_000
+SHOWN = 3
+"""Findings whose history is printed; all of them are in the folder."""
+_EPILOG = (
+    "A replay repeats the plan: the same jobs, the same harm, in the same order. When each of it meets what is up to the host,"
+    " so a finding may need several tries.\n" + session.EXIT_CODES
+)
 
 
 def main(argv: list[str]) -> int:
@@ -21,29 +39,83 @@ def main(argv: list[str]) -> int:
     """
     parser = Parser(
         "tenure drill run",
-        "Workers and coordinators are killed at random times over short jobs; then everything is checked.",
-        session.EXIT_CODES,
+        "Jobs of every kind run while workers, coordinators, zygotes and shims are killed, frozen, drained and kept from their"
+        " store at random times; then everything is checked.",
+        _EPILOG,
     )
-    parser.add_argument("--seed", type=int, help="replays the harm of an earlier run; else a new one is drawn")
-    parser.add_argument("--kills", type=int, default=kills.KILLS, help="at least so many (%(default)s)")
-    parser.add_argument("--jobs", type=int, default=kills.JOBS, help="(%(default)s)")
+    parser.add_argument("--seed", type=int, help="replays the plan of an earlier run; else a new one is drawn")
+    parser.add_argument(
+        "--kills", type=_number("--kills"), default=KILLS, help="of workers and coordinators, at least (%(default)s)"
+    )
+    parser.add_argument("--jobs", type=_number("--jobs"), default=JOBS, help="(%(default)s)")
+    parser.add_argument(
+        "--minutes", type=_number("--minutes"), help="no more harm after so many; else until the plan is done"
+    )
     return session.drill("run", parser, argv, _play)
+
+
+def _number(option: str) -> Callable[[str], int]:
+    return partial(whole_number, option=option, least=1, most=MOST)
 
 
 def _play(given: Namespace, ledger: Ledger) -> None:
     seed = random.SystemRandom().randrange(2**32) if given.seed is None else given.seed
+    minutes = "" if given.minutes is None else f" --minutes {given.minutes}"
     ledger.seed = seed
-    ledger.command = f"tenure drill run --seed {seed} --kills {given.kills} --jobs {given.jobs}"
+    ledger.command = f"tenure drill run --seed {seed} --kills {given.kills} --jobs {given.jobs}{minutes}"
     ledger.say(f"replay with: {ledger.command}")
-    try:
-        outcome = kills.run(ledger.folder / "drill", seed, kills=given.kills, jobs=given.jobs, say=ledger.say)
-    except StillWaitingError as error:
-        ledger.findings.append(Found("comes_to_rest", str(error), ledger.command))
-        ledger.say(f"failed: {error}")
-        return
-    ledger.say(str(outcome))
-    ledger.totals |= {"jobs": given.jobs, "kills": outcome.kills, "takeovers": outcome.recovered}
-    ledger.totals |= {"relaunches": outcome.relaunched, **{f"kills of {kind}": n for kind, n in outcome.killed.items()}}
-    for finding in outcome.findings:
+    steps = plan(seed, kills=given.kills, jobs=given.jobs)
+    began = time.monotonic()
+    with RandomDrill(ledger.folder / "drill", steps, minutes=given.minutes, say=ledger.say) as drill:
+        interrupt: KeyboardInterrupt | None = None
+        try:
+            drill.play()
+        except KeyboardInterrupt as error:
+            interrupt = error
+            ledger.say(
+                f"stopping: no more harm, at most {INTERRUPTED_REST_S:g} s for rest; Ctrl-C again leaves at once"
+            )
+        drill.rest(INTERRUPTED_REST_S) if interrupt else drill.rest()
+        after = drill.look_back()
+        killed = dict(drill.processes.killed)
+        words = {"settled by a person": len(drill.operator.settled), "stops on a word": len(drill.operator.confirmed)}
+    _book(after, killed, ledger)
+    ledger.totals |= {"steps": drill.played, **words}
+    findings = judge(after)
+    ledger.stories += stories(after.history, findings=findings, harms=figures.harms(after), seed=seed)
+    _tell(after, findings, ledger)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(killed.items()))
+    ledger.say(
+        f"seed {seed}: killed {kinds} in {time.monotonic() - began:.0f} s; {len(after.history.works)} jobs,"
+        f" {ledger.totals['takeovers']:g} takeovers, {ledger.totals['relaunches']:g} relaunches, {len(findings)} findings"
+    )
+    if interrupt is not None:
+        raise interrupt
+
+
+def _book(after: Aftermath, killed: dict[str, int], ledger: Ledger) -> None:
+    segments = [segment for found in after.history.segments.values() for segment in found]
+    ledger.totals |= {
+        "jobs": len(after.history.works),
+        "kills": killed.get("worker", 0) + killed.get("coordinator", 0),
+        **{f"kills of {kind}": count for kind, count in sorted(killed.items())},
+        "takeovers": sum(segment.recovered for segment in segments),
+        "relaunches": sum(segment.relaunched for segment in segments),
+    }
+    ledger.figures += figures.figures(after)
+    for figure in ledger.figures:
+        ledger.say(f"{figure.name}: p50 {figure.p50:.0f} {figure.unit}, p99 {figure.p99:.0f}, of {figure.count}")
+
+
+def _tell(after: Aftermath, findings: list[Finding], ledger: Ledger) -> None:
+    """Each finding with the history around it: the first few here, all of them in the folder."""
+    texts = []
+    for number, finding in enumerate(findings):
         ledger.findings.append(Found(finding.check, finding.what, ledger.command))
-        ledger.say(f"  {finding}")
+        lines = [str(finding), *told(finding, after, ledger.folder / "drill" / "logs")]
+        texts += [*lines, ""]
+        if number < SHOWN:
+            for line in lines:
+                ledger.say(f"  {line}")
+    if findings:
+        (ledger.folder / "findings.txt").write_text("\n".join(texts), encoding="utf-8", errors="backslashreplace")

@@ -186,7 +186,7 @@ def _active(home: Home, stage: Stage) -> bool:
 
 def _configuration(stage: Stage) -> Path:
     """What is active, with one binding more that nobody uses."""
-    settings = stage.harness.settings
+    settings = stage.harness.config.settings
     path = stage.folder / "tenure.toml"
     path.write_text(
         f"[settings]\njob_concurrency = {settings.job_concurrency}\n"

@@ -158,7 +158,7 @@ class Death:
         return [stopped.pid, *([parent_of(stopped.pid)] if is_child else [])]
 
     def _past_expiry_s(self) -> float:
-        return OUTLASTS * self._stage.harness.settings.lease_us / US_PER_S
+        return OUTLASTS * self._stage.harness.config.settings.lease_us / US_PER_S
 
     def _truth(self) -> int:
         """How the job really ended, for the person who is asked: a child that was killed never became the job."""

@@ -63,11 +63,16 @@ def _section(result: Result, name: str, *, with_host: bool) -> str:
     seed = "" if result.seed is None else f" · seed {result.seed}"
     return (
         f'<section class="drill" id="{name}"><h2>{safe(result.drill)} <small class="{one.tone}">{_SYMBOLS[one.tone]} {safe(one.line)}</small></h2>'
-        f'<p class="facts">began {safe(result.began_at)} · took {took(result.took_ms)}{seed}</p>{_host(result.host, result.version) if with_host else ""}<pre>{safe(result.command)}</pre>'
+        f'<p class="facts">began {safe(_moment(result.began_at))} · took {took(result.took_ms)}{seed}</p>{_host(result.host, result.version) if with_host else ""}<pre>{safe(result.command)}</pre>'
         f"{_cut_short(result)}{numbers.totals(result.totals)}{_findings(findings(result))}{matrix.matrix(result.cells, name)}"
         f"{numbers.figures(result.figures)}{numbers.guards(result.guards)}{timeline.stories(result.stories)}{numbers.coverage(result.coverage)}"
         "</section>"
     )
+
+
+def _moment(iso: str) -> str:
+    """To the second, for people."""
+    return f"{iso.partition('.')[0].removesuffix('Z').replace('T', ' ')} UTC"
 
 
 def _cut_short(result: Result) -> str:

@@ -22,7 +22,7 @@ TAKE_PAUSE_S = 0.01
 
 
 class IncarnationLock:
-    """The lock file of one process incarnation, held for its whole life.
+    """The lock file of one process incarnation, held for its whole life; it names the process's pid, for whoever finds it held.
 
     Attributes:
         device, inode: What a prober has to find at the path for its answer to mean anything.
@@ -50,6 +50,7 @@ class IncarnationLock:
             while True:
                 try:
                     boundary.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, Boundary.INCARNATION_LOCK)
+                    _name_holder(fd)
                     return cls(fd)
                 except BlockingIOError:
                     if time.monotonic() >= deadline:
@@ -72,6 +73,35 @@ class IncarnationLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def _name_holder(fd: int) -> None:
+    try:
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    except OSError:
+        pass  # a full disk: the lock is what counts
+
+
+def holders(folder: Path, name: str) -> list[int]:
+    """Pids of the processes that live and hold an incarnation lock of that name, lead or not, as they wrote them.
+
+    Each means something in its holder's pid namespace only.
+    """
+    found = []
+    for path in folder.glob(f"{name}.*.lock"):
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            written = os.read(fd, 32)
+            if probe_open(fd) is LockState.HELD and written.strip().isdigit():
+                found.append(int(written))
+        except OSError:
+            continue
+        finally:
+            os.close(fd)
+    return sorted(found)
 
 
 def probe(path: Path, device: int, inode: int) -> LockState:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from chaos import cli, kills, results
-from chaos.checks import Finding
-from chaos.harness import StillWaitingError
-from chaos.kills import Outcome
+from chaos import cli, results
 from chaos.matrix.cell import Cell, Played
 from chaos.matrix.every import every_cell
 from chaos.matrix.lanes import Lanes
+from chaos.random_drill.drill import RandomDrill
+from chaos.random_drill.plan import plan
+from chaos.random_drill.processes import Processes
 from chaos.report.page import page
 from shared.errors import ConfigError, UsageError
 from tests.support.drill_results import a_result
@@ -50,27 +50,19 @@ def test_a_few_kills_are_drawn_and_can_be_replayed(folder: Path, capsys: pytest.
     assert list(folder.iterdir()) == []
 
 
-def test_what_is_found_is_named_and_the_home_is_kept(
+def test_a_drill_that_never_rests_has_failed(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outcome = Outcome(5, findings=[Finding("nothing_is_stuck", "w1.1 is still running")])
-    monkeypatch.setattr(kills, "run", lambda *_args, **_options: outcome)
+    """The control is the test above, which rests. What is under way is a finding, and the home is kept."""
+    rest = RandomDrill.rest
+    jobs = tuple(job for step in plan(5, kills=1, jobs=1) for job in step.jobs)
+    monkeypatch.setattr(Processes, "start", lambda *_args, **_options: None)  # so nobody takes what is handed in
+    monkeypatch.setattr(RandomDrill, "play", lambda drill: drill.operator.hand_in(jobs))
+    monkeypatch.setattr(RandomDrill, "rest", lambda drill: rest(drill, 0.5))
 
-    assert cli.main(["run", "--seed", "5"], home=None) == 1
-    assert "nothing_is_stuck: w1.1 is still running" in capsys.readouterr().out
+    assert cli.main(["run", "--seed", "5", "--kills", "1", "--jobs", "1"], home=None) == 1
+    assert "comes_to_rest: not within 0.5 s" in capsys.readouterr().out
     assert len(list(folder.iterdir())) == 1
-
-
-def test_a_drill_that_never_rests_has_failed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def never(*_args: object, **_options: object) -> Outcome:
-        raise StillWaitingError("not within 30 s: nothing is live or waiting")
-
-    monkeypatch.setattr(kills, "run", never)
-
-    assert cli.main(["run", "--seed", "5"], home=None) == 1
-    assert "failed: not within 30 s" in capsys.readouterr().out
 
 
 def plays(monkeypatch: pytest.MonkeyPatch, play: Callable[[Cell], Played]) -> None:

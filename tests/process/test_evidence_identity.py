@@ -16,7 +16,7 @@ import pytest
 from shared.errors import RefusedError
 from shared.model.evidence import LockState, ProcessIdentity
 from shared.process import filelock
-from shared.process.filelock import IncarnationLock, probe
+from shared.process.filelock import IncarnationLock, holders, probe
 from shared.process.identity import identify, is_alive, machine_id, time_namespace, zombie_status
 from shared.process.output import Piece, read_from
 from shared.process.watcher import Watcher
@@ -125,6 +125,15 @@ class TestLocks:
 
         assert caught.value.code == "lock_held"
         IncarnationLock.take(tmp_path / "a.lock").release()
+
+    def test_whoever_holds_a_lock_of_a_name_is_found_and_nobody_else(self, tmp_path: Path) -> None:
+        left = IncarnationLock.take(tmp_path / "coordinator.1.lock")
+        left.release()
+        (tmp_path / "coordinator.2.lock").touch()  # taken by whoever could not write its pid: nothing is said of it
+
+        with IncarnationLock.take(tmp_path / "coordinator.3.lock"), IncarnationLock.take(tmp_path / "worker-1.1.lock"):
+            assert holders(tmp_path, "coordinator") == [os.getpid()]
+        assert holders(tmp_path, "coordinator") == []
 
     def test_another_file_or_none_proves_nothing(self, tmp_path: Path) -> None:
         with IncarnationLock.take(tmp_path / "a.lock") as lock:

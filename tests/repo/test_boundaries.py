@@ -27,9 +27,12 @@ UNMARKED = "takes back a home that was begun in this call; what is left is compl
 PROBE = "tries what this host can do; ends before anything depends on it"
 LEAF = "an empty cgroup leaf means nothing; a sweep removes it"
 OWN_CHILD = "ends an unreaped child of its own that holds nothing"
+HARM = "the harm itself: a stranger to tenure holds the lock"
 UP = "a child of `tenure up`, which starts it again or ends with it; its own boundaries are inside it"
 
 EXCEPTIONS = {
+    ("chaos/random_drill/holder.py", "hold", "fcntl.flock"): HARM,
+    ("chaos/matrix/faults.py", "queue_held", "fcntl.flock"): HARM,
     ("shared/child.py", "_be_visible", ".write_text()"): "names this process in the kernel's list",
     ("shared/commands/configure.py", "_write_new", ".write_text()"): "a draft that nobody reads",
     (
@@ -78,7 +81,6 @@ EXCEPTIONS = {
     ("shared/wake.py", "Bell.also_as", "os.unlink"): "a bell: losing one costs a bounded wait",
     ("shared/wake.py", "Bell.also_as", "os.symlink"): "a bell: losing one costs a bounded wait",
     ("shared/wake.py", "Bell.close", "os.unlink"): "a bell: losing one costs a bounded wait",
-    ("chaos/matrix/faults.py", "queue_held", "fcntl.flock"): "an outsider that keeps the queue from everybody",
     ("worker/worker.py", "Worker.step", ".commit()"): "the batch's own method, which calls `Store.write`",
 }
 

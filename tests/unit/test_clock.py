@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.clock import Clock, SystemClock, VirtualClock, WaitEnd
+from shared.clock import Clock, SteppedClock, SystemClock, VirtualClock, WaitEnd, host_clock
 from shared.model.instant import US_PER_MS, US_PER_S, Instant
 from shared.wake import Bell
 
@@ -159,3 +159,65 @@ class TestVirtualClock:
         clock.reboot("boot-10", down_us=60)
 
         assert clock.now() == Instant(1_060, 5 * US_PER_S, "boot-10")
+
+
+HOUR_US = 3_600 * US_PER_S
+
+
+class TestSteppedClock:
+    """Drills start processes whose wall clock jumps; see `host_clock`."""
+
+    def test_its_wall_clock_is_off_from_each_step_on_and_the_monotonic_one_never(self) -> None:
+        true = SystemClock()
+        stepped = SteppedClock([(0, -HOUR_US), (HOUR_US, 5 * HOUR_US)])
+
+        before, seen, after = true.now(), stepped.now(), true.now()
+
+        assert before.wall_us <= seen.wall_us + HOUR_US <= after.wall_us
+        assert before.mono_us <= seen.mono_us <= after.mono_us
+        assert seen.boot_id == before.boot_id
+
+    def test_a_step_that_lies_ahead_is_not_felt_yet(self) -> None:
+        true = SystemClock()
+        stepped = SteppedClock([(HOUR_US, 5 * HOUR_US)])
+
+        before, seen, after = true.now(), stepped.now(), true.now()
+
+        assert before.wall_us <= seen.wall_us <= after.wall_us
+
+    @pytest.mark.parametrize(
+        ("order", "drill", "content", "steps"),
+        [
+            ("0:7200", "d1", "d1", True),
+            ("0:7200", None, "d1", False),
+            ("0:7200", "d2", "d1", False),
+            ("0:7200", "d1", None, False),
+            (None, "d1", "d1", False),
+        ],
+    )
+    def test_steps_are_taken_only_in_a_drill_of_that_home(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        order: str | None,
+        drill: str | None,
+        content: str | None,
+        steps: bool,
+    ) -> None:
+        for name, value in (("TENURE_CLOCK", order), ("TENURE_DRILL", drill)):
+            if value is not None:
+                monkeypatch.setenv(name, value)
+        if content is not None:
+            (tmp_path / "drill").write_text(content)
+
+        off_us = host_clock(tmp_path).now().wall_us - SystemClock().now().wall_us
+
+        assert (off_us > HOUR_US) is steps
+
+    def test_an_order_that_means_nothing_is_an_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "drill").write_text("d1")
+        monkeypatch.setenv("TENURE_DRILL", "d1")
+        monkeypatch.setenv("TENURE_CLOCK", "soon")
+
+        with pytest.raises(ValueError, match=r"soon|unpack"):
+            host_clock(tmp_path)

@@ -74,6 +74,7 @@ def test_a_page_is_well_formed_and_says_what_came_of_each_cell() -> None:
     assert "w1.1 went from epoch 3 to 2" in read.said
     assert "no strace on this host" in read.said
     assert "Linux 6.12.1" in read.said
+    assert "began 2026-08-01 12:00:00 UTC" in read.said
     assert "recovery after a worker's kill" in read.said
 
 

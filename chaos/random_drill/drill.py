@@ -1,0 +1,178 @@
+"""The random drill itself: plays the steps of a plan on real processes, waits for rest, and looks at what is left."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from chaos.harness import COORDINATOR, Harness, StillWaitingError
+from chaos.random_drill.aftermath import Aftermath, look_back
+from chaos.random_drill.load import CONFIG, PlannedJob
+from chaos.random_drill.operator import Operator
+from chaos.random_drill.plan import EXTRA, FROZEN_S, STANDBY, WORKERS, Harm, Step
+from chaos.random_drill.processes import Processes
+from chaos.random_drill.roster import Roster
+from shared.model.attempt import Attempt
+
+LOOK_EVERY_S = 0.05
+SAY_EVERY_S = 5.0
+REST_BOUND_S = 90.0
+CANCEL_AGAIN_S = 0.2
+FAULTS_MAX = 10
+
+Say = Callable[[str], None]
+
+
+class RandomDrill:
+    """One run. A context: leaving it ends everything it brought about."""
+
+    def __init__(self, folder: Path, steps: list[Step], *, minutes: float | None, say: Say) -> None:
+        """Make the home.
+
+        Args:
+            minutes: No step begins after so many; None: all of them are played.
+        """
+        self.harness = Harness(folder, CONFIG)
+        self.roster = Roster()
+        self.processes = Processes(self.harness)
+        self.operator = Operator(self.harness, self.roster, self.processes.look)
+        self.played = 0
+        self.rested = ""
+        self._steps = steps
+        self._say = say
+        self._began = time.monotonic()
+        self._until = None if minutes is None else self._began + 60 * minutes
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._said_at = self._began
+
+    def __enter__(self) -> Self:
+        self.harness.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.harness.__exit__(kind, error, trace)
+
+    def play(self) -> None:
+        """Play the steps."""
+        for name in (COORDINATOR, *WORKERS):
+            self.processes.start(name)
+        harms = self._harms()
+        for step in self._steps:
+            if self._until is not None and time.monotonic() >= self._until:
+                self._say(f"time is up after {self.played} of {len(self._steps)} steps")
+                break
+            if len(self.processes.faults) >= FAULTS_MAX:
+                self._say(f"{len(self.processes.faults)} processes broke by themselves: no more harm")
+                break
+            self.operator.hand_in(step.jobs)
+            for job in step.jobs:
+                if job.cancel is not None:
+                    self._in(job.cancel.after_s, partial(self._cancel, job))
+            self._serve(step.pause_s)
+            harms[step.harm](step)
+            self.played += 1
+
+    def rest(self, bound_s: float = REST_BOUND_S) -> None:
+        """Wait until everything is over; `rested` says what is not, when it is not within the bound."""
+        try:
+            self.harness.wait(self._is_at_rest, "everything is over", bound_s)
+        except StillWaitingError as error:
+            self.rested = str(error)
+
+    def look_back(self) -> Aftermath:
+        """Everything there is to know."""
+        self.operator.note_cancels()
+        return look_back(self.harness, self.roster, self.operator, self.processes, self.rested)
+
+    def _is_at_rest(self) -> bool:
+        self._serve(0)
+        if self._due or not self.processes.is_settled or not self.operator.is_done:
+            return False
+        state = self.harness.read(lambda tx: tx.idle_state())
+        return state.live == 0 and state.waiting == 0
+
+    def _serve(self, seconds: float) -> None:
+        """Do what is due meanwhile."""
+        until = time.monotonic() + seconds
+        while True:
+            self.processes.look()
+            self.operator.look()
+            self.harness.reap_orphans()
+            while self._due and self._due[0][0] <= time.monotonic():
+                heapq.heappop(self._due)[2]()
+            now = time.monotonic()
+            if now - self._said_at >= SAY_EVERY_S:
+                self._said_at = now
+                self._say(self.progress())
+            if now >= until:
+                return
+            time.sleep(min(LOOK_EVERY_S, until - now))
+
+    def progress(self) -> str:
+        """How far it is, in a line."""
+        took_s = time.monotonic() - self._began
+        kills, jobs = self.processes.kills, len(self.roster.planned)
+        rate = kills / took_s if took_s else 0.0
+        return f"{took_s:4.0f} s  step {self.played} of {len(self._steps)}  {kills} kills ({rate:.1f} a second)  {jobs} jobs"
+
+    def _in(self, seconds: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (time.monotonic() + seconds, next(self._order), act))
+
+    def _cancel(self, job: PlannedJob) -> None:
+        if not self.operator.cancel(job):
+            self._in(CANCEL_AGAIN_S, partial(self._cancel, job))
+
+    def _harms(self) -> dict[Harm, Callable[[Step], object]]:
+        """What is done for each kind of harm."""
+        processes = self.processes
+        return {
+            Harm.WORKER: lambda step: processes.again(step.target),
+            Harm.COORDINATOR: lambda _: processes.again(COORDINATOR),
+            Harm.PAIR: lambda step: processes.again(step.target, COORDINATOR),
+            Harm.EVERYONE: lambda _: processes.again(COORDINATOR, *WORKERS),
+            Harm.CLOCK: lambda step: processes.again(step.target, clock=step.clock),
+            Harm.ZYGOTE: lambda step: processes.kill_zygote(step.target),
+            Harm.SHIM: lambda step: self._kill_shim(step.draw),
+            Harm.FREEZE: lambda step: processes.freeze(step.target, FROZEN_S),
+            Harm.FREEZE_LEADER: lambda _: self._freeze_leader(),
+            Harm.STANDBY: lambda _: self._come_or_go(STANDBY, processes.kill),
+            Harm.EXTRA: lambda _: self._come_or_go(EXTRA, processes.leave),
+            Harm.DRAIN: lambda step: self._replace(step.target),
+            Harm.BUSY: lambda step: processes.hold_store(step.held, step.lasts_s),
+        }
+
+    def _come_or_go(self, name: str, end: Callable[[str], None]) -> None:
+        if self.processes.is_there(name):
+            end(name)
+        else:
+            self.processes.start(name)
+
+    def _replace(self, name: str) -> None:
+        self.processes.leave(name)
+        self.processes.start(name)
+
+    def _freeze_leader(self) -> None:
+        """Nothing else is harmed meanwhile: another shall lead before the frozen one goes on."""
+        if not self.processes.is_there(STANDBY):
+            self.processes.start(STANDBY)
+        self.processes.freeze(COORDINATOR, FROZEN_S)
+        self._serve(FROZEN_S + 1)
+
+    def _kill_shim(self, draw: float) -> None:
+        held = self.harness.read(lambda tx: [attempt for attempt in tx.holders(limit=64) if attempt.pin is not None])
+        ours: list[Attempt] = [attempt for attempt in held if attempt.work_id in set(self.roster.work_ids.values())]
+        if not ours:
+            return
+        attempt = ours[int(draw * len(ours))]
+        assert attempt.pin is not None
+        self.roster.shims_killed.add(attempt.work_id)
+        self.processes.kill_shim(attempt, attempt.pin.shim)

@@ -1,0 +1,199 @@
+"""What the random drill has done: kinds of jobs as data, and how each may end.
+
+A kind says what its job does and, by that, what may become of it; the checks go by nothing else. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from chaos.history import Job
+from shared.ids import WorkId
+from shared.model.instant import US_PER_MS
+from shared.model.settings import Binding, Config, ScopeConfig, Settings
+
+FOREVER_S = 600.0
+"""How long a job waits that is to be ended by others; longer than any drill."""
+CAPPED_BYTES = 256 * 1024
+NUMBER_VARIABLE = "DRILL_JOB"
+"""Names the planned job in its environment, so that it is found again whoever handed it in."""
+
+STATUSES = (0, 0, 0, 1, 7, 77, 255, -9, -15)
+GOOD = (0,)
+
+SCOPES = ("", "", "", "north", "north/inner", "south")
+PRIORITIES = (0, 0, 0, 5)
+
+
+class Kind(StrEnum):
+    """What a job does."""
+
+    SHORT = "short"
+    LONG = "long"
+    ESCAPING = "escaping"  # leaves processes in sessions of their own, one with no trace of the job in its environment
+    STRAGGLING = "straggling"  # leaves children behind, one of which does not hear TERM
+    DEAF = "deaf"  # does not hear TERM, and goes on until it is cancelled
+    LATE = "late"  # goes on until its time is up
+    DEAF_LATE = "deaf and late"
+    PRINTING = "printing"  # megabytes on both streams
+    CAPPED = "capped"  # more than is kept
+    READING = "reading"  # its standard input
+
+
+class Via(StrEnum):
+    """How a job is handed in."""
+
+    STORE = "store"
+    SUBMIT = "submit"  # the command
+    RUN = "run"  # the command, which also follows it
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a kind of job is made of.
+
+    Attributes:
+        weight: How often it is drawn, relative to the others.
+        binding: Which of `CONFIG` it takes.
+        body: Shell text before its wait; `{size}` is put in.
+        seconds: Its wait, drawn between these; both the same: always that.
+        statuses: How it may end by itself, each as likely.
+        sizes: Lines printed to each stream; () prints none but its own words.
+        cancel_s: Cancelled so long after it was handed in, drawn between these; None: only now and then, see `plan`.
+        may_time_out: Its time is short.
+        reads: It gets an input and prints its digest.
+    """
+
+    weight: int
+    binding: str
+    body: str = ""
+    seconds: tuple[float, float] = (0.0, 0.1)
+    statuses: tuple[int, ...] = STATUSES
+    sizes: tuple[int, ...] = ()
+    cancel_s: tuple[float, float] | None = None
+    may_time_out: bool = False
+    reads: bool = False
+
+
+_LEAVE_ESCAPEES = "setsid sh -c 'sleep 20 & env -i setsid sleep 20 & exit 0' </dev/null >/dev/null 2>&1"
+_LEAVE_STRAGGLERS = "sleep 20 & (trap '' TERM; exec sleep 20) & :"
+_BE_DEAF = "trap '' TERM"
+_PRINT = "seq 1 {size}; seq 7 {size} >&2"
+_READ = "sha256sum | cut -c1-64"
+
+RECIPES: dict[Kind, Recipe] = {
+    Kind.SHORT: Recipe(36, "plain"),
+    Kind.LONG: Recipe(9, "plain", seconds=(1.0, 2.5)),
+    Kind.ESCAPING: Recipe(9, "stopped", _LEAVE_ESCAPEES),
+    Kind.STRAGGLING: Recipe(9, "stopped", _LEAVE_STRAGGLERS),
+    Kind.DEAF: Recipe(6, "stopped", _BE_DEAF, (FOREVER_S, FOREVER_S), GOOD, cancel_s=(0.1, 1.5)),
+    Kind.LATE: Recipe(6, "late", "", (FOREVER_S, FOREVER_S), GOOD, may_time_out=True),
+    Kind.DEAF_LATE: Recipe(4, "late", _BE_DEAF, (FOREVER_S, FOREVER_S), GOOD, may_time_out=True),
+    Kind.PRINTING: Recipe(6, "plain", _PRINT, sizes=(60_000, 200_000, 400_000)),
+    Kind.CAPPED: Recipe(5, "capped", _PRINT, sizes=(100_000, 300_000)),
+    Kind.READING: Recipe(10, "plain", _READ, reads=True),
+}
+
+_NOTHING = ("/bin/true",)
+CONFIG = Config(
+    settings=Settings(job_concurrency=8, lease_us=2_500 * US_PER_MS),
+    scopes=(
+        ScopeConfig("north", concurrency=4),
+        ScopeConfig("north/inner", concurrency=2),
+        ScopeConfig("south", concurrency=3),
+    ),
+    bindings=(
+        Binding("capped", _NOTHING, output_max_bytes=CAPPED_BYTES),
+        Binding("late", _NOTHING, timeout_us=1_000 * US_PER_MS, grace_us=300 * US_PER_MS),
+        Binding("plain", _NOTHING),
+        Binding("stopped", _NOTHING, grace_us=300 * US_PER_MS),
+    ),
+)
+"""What is in force. Every job brings its own command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """A cancel that is planned. `attempt`: of the one that is live then, instead of the Work; `command`: by the command."""
+
+    after_s: float
+    attempt: bool
+    command: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedJob:
+    """One job of a plan.
+
+    Attributes:
+        number: From 1, within the plan.
+        size: Lines it prints to each stream; 0 prints none but its own words.
+        status: How it ends when it is left alone.
+    """
+
+    number: int
+    kind: Kind
+    seconds: float
+    status: int
+    size: int
+    scope: str
+    priority: int
+    via: Via
+    cancel: Cancel | None
+
+    @property
+    def recipe(self) -> Recipe:
+        """What its kind is made of."""
+        return RECIPES[self.kind]
+
+    @property
+    def body(self) -> str:
+        """Shell text that it runs before it waits."""
+        return self.recipe.body.replace("{size}", str(self.size))
+
+    @property
+    def input(self) -> bytes | None:
+        """Its standard input; None: it gets none."""
+        return f"{self.number} of a drill\n".encode() * 300 if self.recipe.reads else None
+
+    @property
+    def output_max_bytes(self) -> int:
+        """How much is kept of each of its streams; more than it ever prints unless its binding says less."""
+        binding = CONFIG.binding(self.recipe.binding)
+        cap = None if binding is None else binding.output_max_bytes
+        return CONFIG.settings.output_max_bytes if cap is None else cap
+
+    @property
+    def prints(self) -> tuple[bytes, bytes]:
+        """Everything it writes to each of its streams when it is left alone."""
+        middle, errors = b"", b""
+        if self.size:
+            middle, errors = counted(1, self.size), counted(7, self.size)
+        elif self.input is not None:
+            middle = f"{hashlib.sha256(self.input).hexdigest()}\n".encode()
+        return b"begun\n" + middle + b"done\n", errors
+
+    def expectation(self, work_id: WorkId, *, cancelled: bool, shim_killed: bool) -> Job:
+        """How it may end, after what was done to it.
+
+        Args:
+            cancelled: A cancel of it was accepted.
+            shim_killed: The drill killed a shim of it, so that its end may have gone unseen.
+        """
+        return Job(
+            work_id,
+            self.status,
+            cancelled=cancelled,
+            may_time_out=self.recipe.may_time_out,
+            may_need_person=shim_killed,
+            output=None if self.size else self.prints[0].decode(),
+        )
+
+
+@lru_cache(maxsize=16)
+def counted(first: int, last: int) -> bytes:
+    """What `seq FIRST LAST` prints."""
+    return "".join(f"{number}\n" for number in range(first, last + 1)).encode()

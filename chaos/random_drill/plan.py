@@ -1,0 +1,158 @@
+"""What a random drill is going to do: jobs and harm, drawn from the seed before the first process starts. Pure.
+
+The plan is a function of the seed. When a step comes to its turn, and what the host does meanwhile, is not: a replay repeats the
+harm, not the interleaving.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chaos.random_drill.load import PRIORITIES, RECIPES, SCOPES, Cancel, Kind, PlannedJob, Via
+
+KILLS = 200
+JOBS = 200
+COORDINATOR = "coordinator"
+STANDBY = "standby"
+WORKERS = ("worker-1", "worker-2")
+EXTRA = "worker-3"
+
+HASTE = 0.3
+HASTY_PAUSE_S = (0.0, 0.05)
+"""So short is the pause before three steps in ten: whoever was just started is killed before it takes part."""
+PAUSE_S = (0.1, 0.35)
+FROZEN_S = 3.0
+"""A freeze outlasts the leases of workers and leaders, by a fifth."""
+BUSY_S = (0.2, 1.5)
+LEADER_FREEZE_KILLS = 60
+"""One freeze of the leader with nothing else meanwhile for so many kills; it takes long."""
+CLOCK_HOURS = (-3, -1, 1, 26)
+CLOCK_AFTER_S = (0.0, 2.0)
+CANCEL_SHARE = 0.12
+CANCEL_S = (0.0, 1.0)
+
+
+class Harm(StrEnum):
+    """What one step does."""
+
+    WORKER = "worker"  # these are killed, and started again
+    COORDINATOR = "coordinator"
+    PAIR = "pair"  # a worker and the coordinator
+    EVERYONE = "everyone"
+    ZYGOTE = "zygote"  # a worker's, which survives it
+    SHIM = "shim"  # of a job that runs
+    FREEZE = "freeze"  # a worker or the coordinator, until the leases have lapsed, while all goes on
+    FREEZE_LEADER = "freeze the leader"  # until its own lease has lapsed, with a standby beside it
+    STANDBY = "standby"  # a second coordinator comes, or the one there is is killed
+    DRAIN = "drain"  # a worker is asked to leave, and another comes
+    EXTRA = "extra"  # a third worker comes, or is asked to leave
+    BUSY = "busy"  # another process holds the store's lock for a while
+    CLOCK = "clock"  # a worker or the coordinator is killed, and started with a wall clock that steps
+
+
+WEIGHTS = {
+    Harm.WORKER: 34,
+    Harm.COORDINATOR: 16,
+    Harm.PAIR: 9,
+    Harm.EVERYONE: 4,
+    Harm.ZYGOTE: 8,
+    Harm.SHIM: 8,
+    Harm.FREEZE: 5,
+    Harm.STANDBY: 6,
+    Harm.DRAIN: 4,
+    Harm.EXTRA: 4,
+    Harm.BUSY: 4,
+    Harm.CLOCK: 6,
+}
+COSTS = {Harm.WORKER: 1, Harm.COORDINATOR: 1, Harm.PAIR: 2, Harm.EVERYONE: 1 + len(WORKERS), Harm.CLOCK: 1}
+"""Kills of workers and coordinators that a step is sure to make."""
+
+_VIAS = {Via.STORE: 88, Via.SUBMIT: 7, Via.RUN: 5}
+
+
+class Held(StrEnum):
+    """Which lock of the store a busy step holds."""
+
+    QUEUE = "queue"  # tenure's own, in front of the database
+    DATABASE = "database"  # SQLite's, as any other program could
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: submit, wait, harm.
+
+    Attributes:
+        target: Name of the process that is meant, where one is.
+        draw: From 0 to 1: which of those that are there then, where that shows only then.
+        lasts_s: How long the store is held.
+        clock: (after, by) in seconds: when and by how much the wall clock of the process started anew steps.
+    """
+
+    jobs: tuple[PlannedJob, ...]
+    pause_s: float
+    harm: Harm
+    target: str
+    draw: float
+    lasts_s: float
+    held: Held
+    clock: tuple[float, float]
+
+
+def plan(seed: int, *, kills: int = KILLS, jobs: int = JOBS) -> list[Step]:
+    """The steps of a seed: at least so many kills of workers and coordinators, the jobs spread evenly over them."""
+    chance = random.Random(seed)
+    harms: list[Harm] = []
+    sure = 0
+    while sure < kills:
+        harms += chance.choices(list(WEIGHTS), list(WEIGHTS.values()))
+        sure += COSTS.get(harms[-1], 0)
+    for _ in range(kills // LEADER_FREEZE_KILLS):
+        harms.insert(chance.randrange(len(harms)), Harm.FREEZE_LEADER)
+    steps = []
+    for index, harm in enumerate(harms):
+        first, behind = jobs * index // len(harms), jobs * (index + 1) // len(harms)
+        batch = tuple(_job(chance, number) for number in range(first + 1, behind + 1))
+        steps.append(_step(chance, batch, harm))
+    return steps
+
+
+def _step(chance: random.Random, jobs: tuple[PlannedJob, ...], harm: Harm) -> Step:
+    with_coordinator = harm in (Harm.FREEZE, Harm.CLOCK)
+    return Step(
+        jobs=jobs,
+        pause_s=chance.uniform(*(HASTY_PAUSE_S if chance.random() < HASTE else PAUSE_S)),
+        harm=harm,
+        target=chance.choice((*WORKERS, COORDINATOR) if with_coordinator else WORKERS),
+        draw=chance.random(),
+        lasts_s=chance.uniform(*BUSY_S),
+        held=chance.choice(tuple(Held)),
+        clock=(round(chance.uniform(*CLOCK_AFTER_S), 2), chance.choice(CLOCK_HOURS) * 3600.0),
+    )
+
+
+def _job(chance: random.Random, number: int) -> PlannedJob:
+    kind = chance.choices(list(Kind), [RECIPES[kind].weight for kind in Kind])[0]
+    recipe = RECIPES[kind]
+    via = chance.choices(list(_VIAS), list(_VIAS.values()))[0]
+    is_cancelled = recipe.cancel_s is not None or (
+        kind in (Kind.SHORT, Kind.LONG, Kind.LATE) and chance.random() < CANCEL_SHARE
+    )
+    cancel = None
+    if is_cancelled:
+        cancel = Cancel(
+            chance.uniform(*(recipe.cancel_s or CANCEL_S)), chance.random() < 0.5, command=chance.random() < 0.1
+        )
+        via = Via.STORE if via is Via.RUN else via  # whoever follows it does not say its name
+    return PlannedJob(
+        number=number,
+        kind=kind,
+        seconds=chance.uniform(*recipe.seconds),
+        status=chance.choice(recipe.statuses),
+        size=chance.choice(recipe.sizes) if recipe.sizes else 0,
+        scope=chance.choice(SCOPES),
+        priority=chance.choice(PRIORITIES),
+        via=via,
+        cancel=cancel,
+    )
