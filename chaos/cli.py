@@ -15,6 +15,7 @@ from shared.errors import UsageError
 DRILLS = {
     "matrix": ("chaos.commands.matrix", "a death, or a freeze, right before and right after each boundary"),
     "run": ("chaos.commands.run", "seeded load and seeded harm at random times"),
+    "simulate": ("chaos.commands.simulate", "histories of seeds, on a virtual clock and a simulated host"),
     "report": ("chaos.commands.report", "one page out of the results of drills"),
 }
 """Each command's module, which has a `main(argv) -> int`, and what it does."""

@@ -46,7 +46,6 @@ class Options:
         works, workers: How many; `harms`: at most so many items of harm.
         plan: The harm itself, instead of what the seed draws.
         jobs: What each Work does, instead of what the seed draws.
-        kept: Of the plan, which items are played, by their place; None: all.
         steps: It is given up after so many.
     """
 
@@ -56,7 +55,6 @@ class Options:
     lease_us: int = 3 * US_PER_S
     plan: tuple[Harm, ...] | None = None
     jobs: tuple[Behaviour, ...] | None = None
-    kept: frozenset[int] | None = None
     steps: int = STEPS_BOUND
 
 
@@ -65,7 +63,7 @@ class Outcome:
     """What came of one history.
 
     Attributes:
-        plan: The harm that was played, in the order it was drawn.
+        jobs: What each Work did; `plan`: the harm, in the order it was drawn.
         struck: Which of it found its place.
         reached: How often each boundary was reached, and how often something was done there, by (boundary, side, what).
         elapsed_us: Virtual time.
@@ -77,6 +75,7 @@ class Outcome:
     findings: tuple[Finding, ...]
     steps: int
     trace: tuple[Step, ...]
+    jobs: tuple[Behaviour, ...]
     plan: tuple[Harm, ...]
     struck: tuple[Harm, ...]
     reached: Counter[tuple[Boundary, Side, str]]
@@ -93,8 +92,6 @@ def simulate(seed: int, options: Options = DEFAULTS) -> Outcome:
     plan = options.plan
     if plan is None:
         plan = draw_plan(chance, draw_mood(chance, most=options.harms, lease_us=options.lease_us), len(jobs))
-    if options.kept is not None:
-        plan = tuple(harm for place, harm in enumerate(plan) if place in options.kept)
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     gc.disable()
@@ -129,6 +126,7 @@ def _play(
             findings=findings,
             steps=baton.steps,
             trace=tuple(baton.trace),
+            jobs=jobs,
             plan=plan,
             struck=tuple(director.struck),
             reached=director.reached,
@@ -155,6 +153,17 @@ def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random
     return Config(settings, bindings=(plain, *sorted(safe, key=lambda binding: binding.name), short))
 
 
+def play_in(folder: Path) -> None:
+    """Keep the home in that folder, whose end is the caller's; else in one that ends with this process."""
+    _BASE[:] = [folder]
+
+
+def ram_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder of its own, in memory where there is such a place."""
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own in it
+    return tempfile.TemporaryDirectory(prefix="tenure-simulation-", dir=memory if memory.is_dir() else None)
+
+
 # --- the home: one folder in memory for each process of ours, its store overwritten for each history
 
 
@@ -179,10 +188,11 @@ def forget_template() -> None:
 
 @cache
 def _folder() -> Path:
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own in it
-    holder = tempfile.TemporaryDirectory(prefix="tenure-simulation-", dir=memory if memory.is_dir() else None)
-    _HOLDERS.append(holder)
-    home = Path(holder.name) / "home"
+    if not _BASE:
+        holder = ram_folder()
+        _HOLDERS.append(holder)
+        _BASE.append(Path(holder.name))
+    home = Path(tempfile.mkdtemp(prefix="home-", dir=_BASE[0])) / "home"
     create_home(home)
     create(home, SimulatedClock(Baton(random.Random(0))), place=PLACE)
     _EMPTY.append((home / "store.db").read_bytes())
@@ -203,4 +213,5 @@ def _store(config: Config) -> bytes:
 
 
 _HOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+_BASE: list[Path] = []
 _EMPTY: list[bytes] = []
