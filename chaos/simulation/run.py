@@ -45,6 +45,7 @@ class Options:
     Attributes:
         works, workers: How many; `harms`: at most so many items of harm.
         plan: The harm itself, instead of what the seed draws.
+        keeps_status: Whether the kernel tells how watched processes ended; None: as the seed has it.
         jobs: What each Work does, instead of what the seed draws.
         steps: It is given up after so many.
     """
@@ -54,6 +55,7 @@ class Options:
     harms: int = 9
     lease_us: int = 3 * US_PER_S
     plan: tuple[Harm, ...] | None = None
+    keeps_status: bool | None = None
     jobs: tuple[Behaviour, ...] | None = None
     steps: int = STEPS_BOUND
 
@@ -111,6 +113,8 @@ def _play(
     baton = Baton(random.Random(f"{seed}/schedule"))
     director = Director(home, baton, plan, jobs, config, workers=options.workers, seed=seed)
     try:
+        if options.keeps_status is not None:
+            director.stage.table.keeps_status = options.keeps_status
         director.prepare()
         boundary.install(baton.reached)
         baton.run(lambda: director.is_over(elapsed_us=REST_BOUND_US, steps=options.steps))
