@@ -321,16 +321,13 @@ class Director:
     def _reboot(self, harm: Harm) -> None:
         self._has_rebooted = True
         self._is_disturbed = True
-        names = list(self._names.values())
         self._names.clear()
         self.stage.table.reboot()
         self.stage.disk.lose_power(self._chance)
         self._baton.reboot(harm.us)
         self._next_look_us = 0
-        for name in names:
+        for name in ("coordinator", *(f"worker-{number}" for number in range(1, self._workers + 1))):
             self._start_later(name)
-        if "coordinator" not in names:
-            self._start_later("coordinator")
         self._baton.later(2, self._start_person)
 
     # --- looking
