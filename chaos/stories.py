@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from chaos.checks import Finding
 from chaos.history import History
@@ -25,6 +26,7 @@ STORIES_MAX = 3
 SILENCE_US_MAX = 120_000_000
 """The longest stretch without an event that is drawn at its length."""
 PROCESSES_MAX = 12
+LEADER = "leader"
 _HOLDS = frozenset({"attempt.claimed", "attempt.taken_over"})
 _RESUMES = frozenset({"attempt.adopted", "attempt.relaunched"})
 _FINAL = frozenset(f"attempt.{state.value}" for state in AttemptState if is_final_attempt(state))
@@ -33,12 +35,22 @@ _LETS_GO = frozenset({"lease.revoked", "attempt.recovery_required"}) | _FINAL
 
 @dataclass(frozen=True, slots=True)
 class Harm:
-    """Something that a drill did: when (UTC, microseconds), to whom, and what. `kind`: `kill`, `stop`, `cont` or `fault`."""
+    """Something that a drill did.
+
+    Attributes:
+        at_us: UTC.
+        who: `leader`, a worker's name or its incarnation.
+        kind: `kill`, `stop`, `cont` or `fault`.
+    """
 
     at_us: int
     who: str
     kind: str
     label: str
+
+
+def _stamp(event: Event) -> int:
+    return event.at_us
 
 
 def stories(
@@ -48,14 +60,16 @@ def stories(
     harms: Sequence[Harm] = (),
     seed: int | None = None,
     most: int = STORIES_MAX,
+    clock: Callable[[Event], int] = _stamp,
 ) -> tuple[Story, ...]:
     """The most telling Works of a history: first those that a finding names, then the most taken over, then the slowest back.
 
     Args:
         harms: As far as the drill knows when it did what.
         most: At most so many stories.
+        clock: When an event was committed (UTC, microseconds), where a drill knows that better than the event's own stamp.
     """
-    axis = _Axis(history.events)
+    axis = _Axis(history.events, clock)
     return tuple(
         _story(history, axis, work_id, why, harms, seed) for work_id, why in _chosen(history, axis, findings, most)
     )
@@ -64,13 +78,14 @@ def stories(
 class _Axis:
     """Where each event lies, in microseconds since the first."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
-        self._walls = [event.at_us for event in events]
+    def __init__(self, events: Sequence[Event], clock: Callable[[Event], int]) -> None:
+        walls = [clock(event) for event in events]
+        self._latest = list(accumulate(walls, max))
         self._of: dict[int, int] = {}
         self.jumps: list[StoryMark] = []
         self._places: list[int] = []
         for index, event in enumerate(events):
-            gap = event.at_us - events[index - 1].at_us if index else 0
+            gap = walls[index] - walls[index - 1] if index else 0
             place = (self._places[-1] if index else 0) + min(max(0, gap), SILENCE_US_MAX)
             if gap < 0 or gap > SILENCE_US_MAX:
                 self.jumps.append(StoryMark(place, f"the clock or a silence of {gap / 1e6:+g} s", "jump"))
@@ -85,8 +100,8 @@ class _Axis:
 
     def of_wall(self, at_us: int) -> int:
         """Of an instant that is no event: as far behind the event before it as the clock says."""
-        index = bisect_right(self._walls, at_us) - 1
-        return 0 if index < 0 else self._places[index] + min(at_us - self._walls[index], SILENCE_US_MAX)
+        index = bisect_right(self._latest, at_us) - 1
+        return 0 if index < 0 else self._places[index] + min(at_us - self._latest[index], SILENCE_US_MAX)
 
 
 def _chosen(history: History, axis: _Axis, findings: Sequence[Finding], most: int) -> list[tuple[WorkId, str]]:
@@ -123,7 +138,7 @@ def _story(history: History, axis: _Axis, work_id: WorkId, why: str, harms: Sequ
     telling = _Telling(history, axis, began, max(ended, began + 1))
     attempts = [attempt.id for attempt in history.attempts_of(work_id)]
     owners = [str(event.data.get("worker")) for event in events if event.kind in _HOLDS]
-    lanes = [telling.leader(), telling.work(work_id, events)]
+    lanes = [telling.leader(harms), telling.work(work_id, events)]
     for attempt_id in attempts:
         own = [event for event in events if event.attempt_id == attempt_id]
         lanes += [telling.attempt(attempt_id, own), *telling.processes(work_id, attempt_id, own)]
@@ -145,21 +160,26 @@ class _Telling:
         self._began = began
         self._ended = ended
 
-    def leader(self) -> Lane:
-        """Generations, one after the other."""
+    def leader(self, harms: Sequence[Harm]) -> Lane:
+        """Generations, one after the other; each until its leader was killed, gave up the lead or was followed."""
         open_span: tuple[int, str] | None = None
         spans = []
+        deaths = [self._axis.of_wall(harm.at_us) for harm in harms if (harm.who, harm.kind) == (LEADER, "kill")]
         for event in self._history.events:
             if event.kind in {"leader.taken", "leader.resigned"} and open_span is not None:
-                spans += self._span(open_span[0], self._axis.of(event), open_span[1], "leader")
+                spans += self._reign(*open_span, self._axis.of(event), deaths)
                 open_span = None
             if event.kind == "leader.taken":
                 label = f"generation {event.data.get('generation')}, {event.data.get('owner')}"
                 open_span = (self._axis.of(event), label)
         if open_span is not None:
-            spans += self._span(open_span[0], self._ended, open_span[1], "leader")
+            spans += self._reign(*open_span, self._ended, deaths)
         jumps = [mark for jump in self._axis.jumps for mark in self._mark(jump.at_us, jump.label, jump.kind)]
-        return Lane("leader", "leader", tuple(spans), tuple(jumps))
+        return Lane(LEADER, "leader", tuple(spans), tuple(jumps))
+
+    def _reign(self, from_us: int, label: str, to_us: int, deaths: Iterable[int]) -> list[Span]:
+        died = min((death for death in deaths if from_us <= death < to_us), default=to_us)
+        return self._span(from_us, died, label, "leader")
 
     def work(self, work_id: WorkId, events: Iterable[Event]) -> Lane:
         """The Work's states."""
@@ -222,13 +242,15 @@ class _Telling:
         return Lane(owner, "worker", tuple(spans), tuple(marks))
 
     def harmed(self, lanes: Sequence[Lane], harms: Sequence[Harm]) -> list[Lane]:
-        """The lanes with what was done to their owners; harm to the leading coordinator is shown on the leader's lane."""
+        """The lanes with what was done to whom they are of; a worker's name means its incarnation of that time."""
         found = []
         for lane in lanes:
-            own = [
-                harm for harm in harms if harm.who == lane.name or (lane.kind == "leader" and _is_coordinator(harm.who))
+            marks = [
+                mark
+                for harm in harms
+                if _is_of(lane, harm.who, self._axis.of_wall(harm.at_us) - self._began)
+                for mark in self._mark(self._axis.of_wall(harm.at_us), harm.label, harm.kind)
             ]
-            marks = [mark for harm in own for mark in self._mark(self._axis.of_wall(harm.at_us), harm.label, harm.kind)]
             found.append(Lane(lane.name, lane.kind, lane.spans, (*lane.marks, *marks)))
         return found
 
@@ -263,5 +285,7 @@ def _told(event: Event) -> str:
     return f"{event.kind}{epoch}{': ' if why else ''}{why}"
 
 
-def _is_coordinator(who: str) -> bool:
-    return who.startswith("coordinator")
+def _is_of(lane: Lane, who: str, at_us: int) -> bool:
+    if lane.kind == "worker" and lane.name.rpartition(".")[0] == who:
+        return any(span.from_us <= at_us <= span.to_us for span in lane.spans)
+    return lane.name == who

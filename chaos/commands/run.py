@@ -82,7 +82,9 @@ def _play(given: Namespace, ledger: Ledger) -> None:
     _book(after, killed, ledger)
     ledger.totals |= {"steps": drill.played, **words}
     findings = judge(after)
-    ledger.stories += stories(after.history, findings=findings, harms=figures.harms(after), seed=seed)
+    ledger.stories += stories(
+        after.history, findings=findings, harms=figures.harms(after), seed=seed, clock=figures.true_clock(after)
+    )
     _tell(after, findings, ledger)
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(killed.items()))
     ledger.say(

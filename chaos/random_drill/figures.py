@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from chaos.random_drill.aftermath import Aftermath
 from chaos.results import Figure
-from chaos.stories import Harm
+from chaos.stories import LEADER, Harm
 from shared.model.instant import US_PER_MS
 from shared.model.settings import US_PER_HOUR
 from shared.store.contract import Event
@@ -22,7 +22,7 @@ Series = Iterator[float]
 
 def figures(after: Aftermath) -> list[Figure]:
     """Every series that has a value."""
-    clock = _true_clock(after)
+    clock = true_clock(after)
     found = [
         ("worker killed, until what it held goes on elsewhere", _takeovers(after, clock)),
         ("leader killed, until another leads", _successions(after, clock)),
@@ -35,10 +35,13 @@ def figures(after: Aftermath) -> list[Figure]:
 
 def harms(after: Aftermath) -> list[Harm]:
     """What was done, as stories tell it."""
-    return [Harm(blow.at_us, blow.who, _HARM_KINDS.get(blow.what, "fault"), blow.what) for blow in after.blows]
+    return [
+        Harm(blow.at_us, LEADER if blow.led else blow.who, _HARM_KINDS.get(blow.what, "fault"), blow.what)
+        for blow in after.blows
+    ]
 
 
-def _true_clock(after: Aftermath) -> Callable[[Event], int]:
+def true_clock(after: Aftermath) -> Callable[[Event], int]:
     """When an event was committed, whatever hour the clock of its writer showed: UTC, microseconds."""
     began_us = after.history.events[0].at_us if after.history.events else 0
 

@@ -143,15 +143,35 @@ def test_the_slowest_recovery_is_told_besides_the_most_epochs(history: History) 
 def test_harm_is_marked_where_it_was_done_and_to_whom(history: History) -> None:
     harms = [
         Harm(BEGAN + 45 * MS, "worker-1.1", "kill", "KILL"),
-        Harm(BEGAN + 55 * MS, "coordinator.1", "kill", "KILL"),
+        Harm(BEGAN + 48 * MS, "worker-1", "stop", "by its name"),
+        Harm(BEGAN + 70 * MS, "worker-1", "kill", "of the one after it"),
+        Harm(BEGAN + 55 * MS, "coordinator", "kill", "of one that does not lead"),
         Harm(BEGAN + 5 * MS, "worker-1.1", "kill", "before it begins"),
     ]
 
     (story,) = stories(history, harms=harms)
 
-    assert StoryMark(35 * MS, "KILL", "kill") in lane(story, "worker-1.1").marks
+    marks = [mark for each in story.lanes for mark in each.marks if mark.kind in {"kill", "stop"}]
+    assert marks == [StoryMark(35 * MS, "KILL", "kill"), StoryMark(38 * MS, "by its name", "stop")]
+    assert set(marks) <= set(lane(story, "worker-1.1").marks)
+
+
+def test_a_generation_ends_where_its_leader_was_killed(history: History) -> None:
+    (story,) = stories(history, harms=[Harm(BEGAN + 55 * MS, "leader", "kill", "KILL")])
+
     assert lane(story, "leader").marks == (StoryMark(45 * MS, "KILL", "kill"),)
-    assert not any(mark.label == "before it begins" for each in story.lanes for mark in each.marks)
+    assert lane(story, "leader").spans[0] == Span(0, 45 * MS, "generation 1, coordinator.1", "leader")
+    assert lane(story, "leader").spans[1].from_us == 50 * MS
+
+
+def test_a_drill_that_knows_the_time_better_is_believed(history: History) -> None:
+    stepped = tuple(replace(each, at_us=each.at_us + (3_600_000 * MS if each.seq % 2 else 0)) for each in EVENTS)
+
+    def true(each: Event) -> int:
+        return EVENTS[each.seq - 1].at_us
+
+    assert stories(replace(history, events=stepped), clock=true) == stories(history)
+    assert stories(replace(history, events=stepped)) != stories(history)
 
 
 @pytest.mark.parametrize("step_ms", [-3_600_000, 3_600_000])
