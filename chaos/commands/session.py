@@ -20,6 +20,7 @@ from chaos.results import Result
 from chaos.written import require_writable, write_private
 from shared.clock import SystemClock
 from shared.commands.arguments import Parser
+from shared.errors import UsageError
 
 PASSED, FOUND, INTERRUPTED = 0, 1, 130
 EXIT_CODES = "exit code: 0 nothing was found, 1 something was, 2 the command line is wrong, 130 interrupted"
@@ -52,12 +53,16 @@ def drill(name: str, parser: Parser, argv: list[str], play: Callable[[Namespace,
         cut_short = ""
     except KeyboardInterrupt:
         cut_short = INTERRUPT
+    except UsageError:
+        shutil.rmtree(folder)  # the drill itself refused a value: nothing was done
+        raise
     except Exception as error:
         cut_short = f"{type(error).__name__}: {error}"
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
-        _leave(ledger, ledger.result(clock.now(), cut_short=cut_short), given)
+        if folder.is_dir():
+            _leave(ledger, ledger.result(clock.now(), cut_short=cut_short), given)
     if cut_short:
         return INTERRUPTED
     return FOUND if ledger.found_something else PASSED

@@ -109,6 +109,7 @@ def test_what_cannot_be_tried_here_is_counted_and_never_green(
         ["matrix", "--part", "5/4"],
         ["matrix", "--part", "0/4"],
         ["matrix", "--lanes", "0"],
+        ["simulate", "--seeds", "0"],
     ],
 )
 def test_a_wrong_command_line_is_refused(argv: list[str], folder: Path) -> None:
