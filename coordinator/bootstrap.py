@@ -19,10 +19,10 @@ from shared.ids import Incarnation
 from shared.logs import set_up_terminal
 from shared.model.evidence import LockState
 from shared.model.instant import US_PER_MS
-from shared.model.settings import DEFAULT, Config
 from shared.policy.lease import leader_lease_us
 from shared.process.filelock import IncarnationLock, probe
 from shared.process.watcher import Watcher
+from shared.store.active import active_config
 from shared.store.regress import check_regressed
 from shared.store.sqlite.store import open_store
 from shared.wake import COORDINATOR, Bell, Ringer
@@ -60,8 +60,7 @@ def main(options: ChildOptions) -> None:
         return probe(home.run / f"{owner}.lock", device, inode)
 
     candidate = Candidate(Incarnation(name), os.getpid(), lock.device, lock.inode)
-    active = store.read(lambda tx: tx.config())
-    settings = (DEFAULT if active is None else Config.from_json(active.body)).settings
+    settings = store.read(active_config).config.settings
     leadership = Leadership(
         store,
         clock,

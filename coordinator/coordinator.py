@@ -13,6 +13,7 @@ from typing import Protocol
 
 from coordinator.clock_watch import ClockWatch
 from coordinator.leadership import Leadership
+from coordinator.marks import Marks
 from coordinator.notes import Notes
 from coordinator.recovery import Recovery
 from coordinator.starts import Place, Starts
@@ -23,9 +24,9 @@ from shared.ids import Incarnation
 from shared.model.evidence import LockState, ProcessIdentity
 from shared.model.host import PassRecord, Worker
 from shared.model.instant import US_PER_MS, US_PER_S, Instant
-from shared.model.settings import DEFAULT, Config
 from shared.policy.capacity import POOL_AGENTS, POOL_JOBS
-from shared.store.contract import ConfigGeneration, Store
+from shared.store.active import NONE, ActiveConfig, in_force
+from shared.store.contract import ReadTx, Store
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,8 @@ class Coordinator:
         self._watched: set[Incarnation] = set()
         self._notes = Notes(store, clock, leadership)
         self._clock_watch = ClockWatch(store, leadership, self._notes)
-        self._config: tuple[ConfigGeneration | None, Config] = (None, DEFAULT)
+        self._marks = Marks(store, self._notes)
+        self._config = NONE
         self._due_us = self._passed_us = clock.now().mono_us
         self._first = True
         self._is_asked = False
@@ -94,6 +96,7 @@ class Coordinator:
                 return self._clock.now().mono_us + POLL_US
             self._first = True
             self._clock_watch.forget()
+            self._marks.forget()
         try:
             return self._lead()
         except LeadershipLostError as error:
@@ -155,15 +158,16 @@ class Coordinator:
         if jumped_us is not None:
             self._clock_watch.record(started, jumped_us)
         self._clock_watch.passed(started)
-        config, workers = self._read_world()
+        config, workers = self._store.read(self._read_world)
         held = self._probe_workers(workers)
-        recovery = Recovery(self._store, self._leadership, config[1].settings.lease_us)
+        recovery = Recovery(self._store, self._leadership, self._marks, config.config.settings.lease_us)
         done = recovery.run(workers, held, first=self._first)
         tally.count_recovery(revoked=done.revoked, recovered=done.taken, dispatched=done.handed, more=done.more)
         if done.buried:
             workers = self._store.read(lambda tx: tx.workers())
         self._workers = workers
-        Starts(self._store, self._leadership, self._notes, config[0], config[1], self._places, tally).run(workers, held)
+        Starts(self._store, self._leadership, self._notes, self._marks, config, self._places, tally).run(workers, held)
+        self._marks.review()
 
     def _add_record(
         self, started: Instant, jumped_us: int | None, tally: Tally, generation: int, error: str | None
@@ -195,11 +199,13 @@ class Coordinator:
         )
         self._notes.add_pass(record)
 
-    def _read_world(self) -> tuple[tuple[ConfigGeneration | None, Config], list[Worker]]:
-        generation, workers = self._store.read(lambda tx: (tx.config(), tx.workers()))
-        known = self._config[0]
-        if generation is not None and (known is None or known.number != generation.number):
-            self._config = (generation, Config.from_json(generation.body))
+    def _read_world(self, tx: ReadTx) -> tuple[ActiveConfig, list[Worker]]:
+        """The configuration, understood anew only when its row is another one, and the workers."""
+        generation, workers = tx.config(), tx.workers()
+        if generation != self._config.generation:
+            self._config = in_force(tx, generation)
+        self._marks.note(tx.skipped)
+        self._marks.note_fault(self._config.fault)
         return self._config, workers
 
     def _probe_workers(self, workers: list[Worker]) -> dict[Incarnation, LockState]:

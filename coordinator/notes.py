@@ -15,7 +15,7 @@ from shared.ids import WorkId
 from shared.model.host import PASSES_KEPT, PassRecord
 from shared.model.instant import US_PER_S
 from shared.policy.capacity import Wait
-from shared.store.contract import Store, Tx
+from shared.store.contract import Store, Tx, UnreadableRow
 
 DELAY_US = US_PER_S
 PASSES_MAX = 256
@@ -33,6 +33,7 @@ class Notes:
             maxlen=PASSES_KEPT
         )  # a store that is busy for long keeps no more either
         self._offset_us: int | None = None
+        self._unreadable: dict[UnreadableRow, bool] = {}
         self._due_us: int | None = None
 
     def add(self, waits: Sequence[Wait]) -> None:
@@ -51,8 +52,18 @@ class Notes:
         """
         self._offset_us = offset_us
 
+    def mark_unreadable(self, row: UnreadableRow) -> None:
+        """Mark a row with the next commit."""
+        self._unreadable[row] = True
+        self._set_due()
+
+    def unmark_readable(self, row: UnreadableRow) -> None:
+        """Take a row's mark off with the next commit."""
+        self._unreadable[row] = False
+        self._set_due()
+
     def _set_due(self) -> None:
-        if self._due_us is None and (self._waits or self._passes):
+        if self._due_us is None and (self._waits or self._passes or self._unreadable):
             self._due_us = self._clock.now().mono_us + DELAY_US
 
     def started(self, work_ids: Collection[WorkId]) -> None:
@@ -71,6 +82,9 @@ class Notes:
             tx.hold_back(list(self._waits.values()))
         for record in self._passes:
             tx.record_pass(record)
+        if self._unreadable:
+            tx.mark_unreadable([row for row, is_marked in self._unreadable.items() if is_marked])
+            tx.unmark_readable([row for row, is_marked in self._unreadable.items() if not is_marked])
         if self._offset_us is not None:
             tx.mark_clock(offset_us=self._offset_us)
 
@@ -79,6 +93,7 @@ class Notes:
         self._waits.clear()
         self._passes.clear()
         self._offset_us = None
+        self._unreadable.clear()
         self._due_us = None
 
     def flush_if_due(self) -> None:

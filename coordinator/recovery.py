@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coordinator.leadership import Leadership
+from coordinator.marks import Marks
 from shared.ids import Incarnation
 from shared.model.evidence import LockState
 from shared.model.host import Worker
@@ -45,9 +46,10 @@ class Recovered:
 class Recovery:
     """One pass's recovery."""
 
-    def __init__(self, store: Store, leadership: Leadership, lease_us: int) -> None:
+    def __init__(self, store: Store, leadership: Leadership, marks: Marks, lease_us: int) -> None:
         self._store = store
         self._leadership = leadership
+        self._marks = marks
         self._lease_us = lease_us
 
     def run(self, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState], *, first: bool) -> Recovered:
@@ -65,9 +67,11 @@ class Recovery:
         return self._store.write(lambda tx: self._recover(tx, dead, live, locks, first=first))
 
     def _has_work(self, tx: ReadTx) -> bool:
-        return bool(
+        is_found = bool(
             tx.recoverable(after=None, limit=1) or tx.backoff_due(limit=1) or any(w.overdue for w in tx.workers())
         )
+        self._marks.note(tx.skipped)
+        return is_found
 
     def _recover(
         self,
@@ -93,6 +97,7 @@ class Recovery:
         responsive = [w for w in live if is_responsive(w, tx.now, lease_us=self._lease_us, held_locks=held)]
         load = {worker.id: worker.in_use for worker in responsive}
         taken, handed = self._claim_some(tx, responsive, load)
+        self._marks.note(tx.skipped)
         return Recovered(len(dead), revoked, taken, handed, more=taken >= BOUND)
 
     def _claim_some(self, tx: Tx, responsive: Sequence[Worker], load: dict[Incarnation, int]) -> tuple[int, int]:
@@ -114,7 +119,7 @@ class Recovery:
 
     def _time_out(self, tx: Tx, item: Recoverable) -> bool:
         """End an attempt that is both lapsed and out of time, here and now: no worker is needed for that. Rule: E14, R06."""
-        work = tx.work(item.attempt.work_id)
+        work = tx.work_outline(item.attempt.work_id)
         change = settle_run_once(OUT_OF_TIME, 0 if work is None else work.admission_failures)
         return tx.time_out_lapsed(item.attempt.id, epoch_seen=item.attempt.epoch, why=OUT_OF_TIME.why, change=change)
 

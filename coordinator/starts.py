@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import PurePath
 
 from coordinator.leadership import Leadership
+from coordinator.marks import Marks
 from coordinator.notes import Notes
 from coordinator.tally import Tally
 from shared.ids import Incarnation, WorkId
 from shared.model.attempt import Snapshot
 from shared.model.evidence import LockState
 from shared.model.host import Worker
-from shared.model.settings import Config
 from shared.model.work import Reason, Work
 from shared.policy.binding import resolve
 from shared.policy.capacity import (
@@ -34,7 +34,8 @@ from shared.policy.capacity import (
     refusal_in,
 )
 from shared.policy.workers import eligible
-from shared.store.contract import Claimed, ClaimRequest, ConfigGeneration, ReadTx, Store, Tx
+from shared.store.active import ActiveConfig
+from shared.store.contract import Claimed, ClaimRequest, ReadTx, Store, Tx
 
 WINDOW_MAX = 64
 WINDOW_MIN = 8
@@ -75,8 +76,8 @@ class Starts:
         store: Store,
         leadership: Leadership,
         notes: Notes,
-        generation: ConfigGeneration | None,
-        config: Config,
+        marks: Marks,
+        active: ActiveConfig,
         places: dict[str, Place],
         tally: Tally,
     ) -> None:
@@ -89,8 +90,9 @@ class Starts:
         self._store = store
         self._leadership = leadership
         self._notes = notes
-        self._generation = generation
-        self._config = config
+        self._marks = marks
+        self._active = active
+        self._config = config = active.config
         self._places = places
         self._tally = tally
         self._limits = Limits(
@@ -122,6 +124,8 @@ class Starts:
             full_scopes |= {wait.limit for wait in written.waits if wait.reason is Reason.CAPACITY_SCOPE and wait.limit}
             if any(wait.limit == pool or wait.reason in HOLDS_ALL for wait in written.waits):
                 return
+            if self._active.fault is not None:
+                return  # nothing of any pool starts
             if found.end is None:
                 return
             after = found.end
@@ -146,6 +150,7 @@ class Starts:
     ) -> Candidates:
         page = tx.ready_page(pool, after=after, limit=window, skip_scopes=skip)
         snapshots = {work.id: self._resolve(tx, work) for work in page.works}
+        self._marks.note(tx.skipped)
         return Candidates(
             page.works,
             tuple(_ready(tx, work, snapshots[work.id]) for work in page.works),
@@ -155,7 +160,9 @@ class Starts:
         )
 
     def _resolve(self, tx: ReadTx, work: Work) -> Snapshot | None:
-        generation = self._generation
+        generation = self._active.generation
+        if self._active.fault is not None:
+            return None
         return resolve(
             work,
             self._config,

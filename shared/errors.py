@@ -56,6 +56,27 @@ class NotFoundError(RefusedError):
     code = "not_found"
 
 
+class UnreadableError(RefusedError):
+    """A row of the store says nothing that this version understands: somebody wrote into it, or the disk did.
+
+    Lists leave such a row out; a process that comes upon one where it needs it puts that off and goes on.
+
+    Attributes:
+        table, key, column: Which; never what it holds.
+    """
+
+    code = "unreadable"
+    pause_ms = 1_000
+
+    def __init__(self, table: str, key: str, column: str) -> None:
+        self.table = table
+        self.key = key
+        self.column = column
+        super().__init__(
+            f"the store's row {key} of {table} cannot be read: {column}", hint="`tenure doctor` says what to do"
+        )
+
+
 class LeaseLostError(RefusedError):
     """The caller no longer holds the attempt: another epoch, an expired, revoked or ended lease.
 

@@ -275,7 +275,7 @@ def _activate_changed_config(place: Home, clock: Clock) -> str | None:
             return f"{source} is gone; generation {active.number} stays active"
         config = load(source)
         body, digest = config.to_json(), config.digest
-        if active is not None and active.digest == digest:
+        if active is not None and active.digest == digest and active.is_readable:
             return None
         generation = store.write(lambda tx: tx.activate_config(body, digest, str(source)))
     return f"{source} has changed: generation {generation} is active"

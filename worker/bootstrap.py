@@ -22,7 +22,6 @@ from shared.logs import set_up_terminal
 from shared.model.attempt import Snapshot
 from shared.model.evidence import Evidence, LockState, Pin, ProcessIdentity
 from shared.model.instant import US_PER_MS, US_PER_S
-from shared.model.settings import DEFAULT, Config
 from shared.model.stop import StopResult
 from shared.presence import running_up
 from shared.process.evidence import any_child_record, read_evidence
@@ -34,6 +33,7 @@ from shared.process.sandbox import find_bwrap
 from shared.process.stopper import stop
 from shared.process.watcher import Watcher
 from shared.secrets import read_secrets
+from shared.store.active import active_config
 from shared.store.contract import Registration, Store
 from shared.store.sqlite.store import open_store
 from shared.wake import COORDINATOR, Bell, Ringer
@@ -188,7 +188,7 @@ def register(store: Store, ports: Ports, name: str, identity: ProcessIdentity, l
         machine_id=machine_id(),
         lock_device=device,
         lock_inode=inode,
-        slots=_config(store).settings.slots,
+        slots=store.read(active_config).config.settings.slots,
         executors=tuple(ports.executors),
     )
     store.write(lambda tx: tx.register_worker(registration))
@@ -225,11 +225,6 @@ def run(worker: Worker, clock: Clock, bell: Wake, stop: Stop) -> None:
 
 def _environment_layer(snapshot: Snapshot, *, environ: Mapping[str, str]) -> Mapping[str, str]:
     return read_secrets(snapshot.secrets, environ)
-
-
-def _config(store: Store) -> Config:
-    generation = store.read(lambda tx: tx.config())
-    return DEFAULT if generation is None else Config.from_json(generation.body)
 
 
 def command(argv: list[str], *, home: str | None) -> int:

@@ -102,7 +102,7 @@ class Endings:
         def apply(tx: Tx) -> None:
             if holding.pin is None and phases:
                 tx.record_phases(key, phases)
-            work = tx.work(work_id)
+            work = tx.work_outline(work_id)
             failures = 0 if work is None else work.admission_failures
             attempts = _attempts_counted(tx, work_id) if ending.failure is FailureClass.AMBIGUOUS else 1
             tx.finish(key, ending, settle_run_once(ending, failures, attempts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from shared.errors import UnreadableError
 from shared.ids import AttemptId
 from shared.model.host import StopOrder
 from shared.model.instant import US_PER_S
@@ -17,6 +18,8 @@ log = logging.getLogger(__name__)
 
 STOP_LEASE_US = 30 * US_PER_S
 RETRY_US = 5 * US_PER_S
+GRACE_US = 10 * US_PER_S
+"""For a job whose own grace cannot be read."""
 ORDERS_AT_ONCE = 4
 
 
@@ -117,14 +120,21 @@ class Stops:
 
 
 def _target(tx: ReadTx, attempt_id: AttemptId) -> StopTarget:
-    attempt, snapshot = tx.attempt(attempt_id), tx.snapshot(attempt_id)
-    if attempt is None or snapshot is None:
+    attempt = tx.attempt(attempt_id)
+    if attempt is None:
         raise LookupError(f"a stop order names {attempt_id}, which is not in the store")
+    isolated, grace_us = False, GRACE_US
+    try:
+        snapshot = tx.snapshot(attempt_id)
+        if snapshot is not None:
+            isolated, grace_us = snapshot.isolated, snapshot.grace_us
+    except UnreadableError:
+        pass  # it is stopped all the same; of a launch that was perhaps not held, nothing is proven that needs that
     return StopTarget(
         attempt_id,
         attempt.pin,
-        isolated=snapshot.isolated,
-        grace_s=snapshot.grace_us / US_PER_S,
+        isolated=isolated,
+        grace_s=grace_us / US_PER_S,
         workers=tuple(worker.identity for worker in tx.workers()),
         leader=tx.leader(),
     )

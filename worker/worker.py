@@ -13,9 +13,10 @@ from collections.abc import Hashable
 from shared.errors import RefusedError
 from shared.model.attempt import LeaseKey
 from shared.model.instant import US_PER_MS, US_PER_S, Instant
-from shared.model.settings import DEFAULT, Config
+from shared.model.settings import DEFAULT
 from shared.policy.lease import beat_due_us, is_adoptable, renewal_due_us
 from shared.policy.steps import is_final_work
+from shared.store.active import ActiveConfig, in_force
 from shared.store.contract import Assignment, ConfigGeneration, ReadTx, Tx
 from worker.batch import Change
 from worker.ending import Endings
@@ -42,7 +43,7 @@ class Worker:
         """Take the ports, and the queue on which pools and watcher report."""
         self._ports = ports
         self._completions = completions
-        self._generation: int | None = None
+        self._generation: ConfigGeneration | None = None
         self._lease_us = DEFAULT.settings.lease_us
         self._endings = Endings(ports, self._launch)
         self._launches = Launches(ports, self._endings)
@@ -131,7 +132,7 @@ class Worker:
 
         def adoptable(tx: ReadTx) -> bool:
             attempt = tx.attempt(holding.attempt_id)
-            work = None if attempt is None else tx.work(attempt.work_id)
+            work = None if attempt is None else tx.work_outline(attempt.work_id)
             return is_adoptable(
                 attempt, holding.key.epoch, work_open=work is not None and not is_final_work(work.state)
             )
@@ -175,10 +176,11 @@ class Worker:
 
     def _take_assignments(self, now: Instant) -> None:
         ports = self._ports
-        generation, assignments = ports.store.read(
-            lambda tx: (tx.config(), tx.assignments(ports.me, limit=ACCEPT_BATCH))
+        active, assignments = ports.store.read(
+            lambda tx: (self._changed_config(tx), tx.assignments(ports.me, limit=ACCEPT_BATCH))
         )
-        self._follow(generation, now)
+        if active is not None:
+            self._follow(active, now)
         for assignment in assignments:
             old = ports.holdings.get(assignment.key.attempt_id)
             if old is not None and old.key.epoch == assignment.key.epoch:
@@ -191,12 +193,15 @@ class Worker:
             ports.holdings[holding.attempt_id] = holding
             ports.batch.add(self._accepting(holding, assignment))
 
-    def _follow(self, generation: ConfigGeneration | None, now: Instant) -> None:
-        """Use the lease duration of the active configuration, as the claims do from its activation on."""
-        if generation is None or generation.number == self._generation:
-            return
-        self._generation = generation.number
-        lease_us = Config.from_json(generation.body).settings.lease_us
+    def _changed_config(self, tx: ReadTx) -> ActiveConfig | None:
+        """The configuration in force, when it is not the one followed already."""
+        generation = tx.config()
+        return None if generation == self._generation else in_force(tx, generation)
+
+    def _follow(self, active: ActiveConfig, now: Instant) -> None:
+        """Use the lease duration of the configuration in force, as the claims do from its activation on."""
+        self._generation = active.generation
+        lease_us = active.config.settings.lease_us
         if lease_us < self._lease_us:
             self._renewal_due_us = min(self._renewal_due_us, now.mono_us)
             self._beat_due_us = min(self._beat_due_us, now.mono_us)

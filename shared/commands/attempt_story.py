@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from shared.commands.json_views import AttemptFacts, Json, attempt_facts, attempt_view, cancellation_view
+from shared.commands.json_views import (
+    AttemptFacts,
+    Json,
+    attempt_facts,
+    attempt_view,
+    cancellation_view,
+    snapshot_if_readable,
+)
 from shared.commands.render import iso, milliseconds
 from shared.errors import NotFoundError
 from shared.ids import AttemptId, work_of
@@ -26,7 +33,7 @@ class Story:
     """One attempt.
 
     Attributes:
-        snapshot: What it pinned; None only when the store lost it.
+        snapshot: What it pinned; None when the store lost it, or it cannot be read.
         cancellations: That ended this attempt, or wait for its stop.
         events: Of this attempt, in order; the last `EVENTS_MAX`.
         now: When all this was read.
@@ -66,13 +73,13 @@ def read_story(tx: ReadTx, attempt_id: AttemptId) -> Story:
         NotFoundError: there is no such attempt.
     """
     attempt = tx.attempt(attempt_id)
-    work = tx.work(work_of(attempt_id))
+    work = tx.work_outline(work_of(attempt_id))
     if attempt is None or work is None:
         raise no_such_attempt(tx, attempt_id)
     return Story(
         work=work,
         facts=attempt_facts(tx, attempt),
-        snapshot=tx.snapshot(attempt_id),
+        snapshot=snapshot_if_readable(tx, attempt_id),
         cancellations=tuple(each for each in tx.cancellations(work.id) if each.attempt_id == attempt_id),
         events=tuple(tx.attempt_events(attempt_id, limit=EVENTS_MAX)),
         now=tx.now,
@@ -81,7 +88,7 @@ def read_story(tx: ReadTx, attempt_id: AttemptId) -> Story:
 
 def no_such_attempt(tx: ReadTx, attempt_id: AttemptId) -> NotFoundError:
     """The refusal, which says what there is instead."""
-    work = tx.work(work_of(attempt_id))
+    work = tx.work_outline(work_of(attempt_id))
     if work is None:
         return NotFoundError(
             f"there is no work {work_of(attempt_id)} in this home", hint="`tenure work list` shows what there is"

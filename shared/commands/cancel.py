@@ -90,7 +90,7 @@ def cancel(argv: list[str], home: str | None, *, prog: str) -> int:
 
 def _cancel_attempt(tx: Tx, attempt_id: AttemptId, *, by: str, reason: str) -> CancelOutcome:
     """Cancel one attempt, and settle its work as its policy says of cancelled ones."""
-    attempt, work = tx.attempt(attempt_id), tx.work(work_of(attempt_id))
+    attempt, work = tx.attempt(attempt_id), tx.work_outline(work_of(attempt_id))
     if attempt is None or work is None:
         raise no_such_attempt(tx, attempt_id)
     if attempt.ended_at_us is not None:
@@ -113,7 +113,7 @@ def _await_stop(door: OpenHome, work_id: WorkId, done: CancelOutcome, wait_s: in
 
 def _read(tx: ReadTx, work_id: WorkId, done: CancelOutcome) -> Cancelled:
     record = next(each for each in tx.cancellations(work_id) if each.id == done.cancellation_id)
-    work, name = tx.work(work_id), record.attempt_id
+    work, name = tx.work_outline(work_id), record.attempt_id
     assert work is not None, "it was just cancelled"
     if name is None:
         return Cancelled(work, None, None, record)

@@ -21,8 +21,9 @@ from shared.commands.work_text import WHY, counted_tries
 from shared.model.attempt import Attempt, AttemptState
 from shared.model.host import StopOrder
 from shared.model.instant import Instant
-from shared.model.settings import DEFAULT, Config, Pool, scope_chain
+from shared.model.settings import Pool, scope_chain
 from shared.model.work import Reason
+from shared.store.active import active_config
 from shared.store.contract import ReadTx
 
 COUNTED_MAX = 1_000_000
@@ -101,8 +102,7 @@ def main(argv: list[str], *, home: str | None) -> int:
 
 def read(tx: ReadTx) -> Capacity:
     """Count in one snapshot."""
-    active = tx.config()
-    config = DEFAULT if active is None else Config.from_json(active.body)
+    config = active_config(tx).config
     usage = tx.usage().counts
     counts = tx.ready_counts(cap=COUNTED_MAX)
     pools, by_scope, capped = [], Counter[str](), False

@@ -134,7 +134,7 @@ def _check(file: Path | None, named: str | None) -> None:
         before = home.store.read(lambda tx: tx.config())
     source = _source(file, before, place)
     config = load(source) if given is None else given
-    if before is not None and before.digest == config.digest:
+    if before is not None and before.digest == config.digest and before.is_readable:
         print(f"{source}: valid; the same as generation {before.number}, which is active")
     else:
         print(f"{source}: valid; nothing was changed. To activate: {_changes(before, config)}")
@@ -195,7 +195,9 @@ def _changes(before: ConfigGeneration | None, config: Config) -> str:
     """What differs from the active configuration, in one line."""
     if before is None:
         return _summary(config)
-    old, new = _parts(Config.from_json(before.body)), _parts(config)
+    if not before.is_readable:
+        return f"{_summary(config)}; generation {before.number} cannot be read, so there is nothing to compare"
+    old, new = _parts(before.config()), _parts(config)
     added = [name for name in new if name not in old]
     gone = [name for name in old if name not in new]
     changed = [name for name in new if name in old and old[name] != new[name]]

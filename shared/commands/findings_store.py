@@ -7,6 +7,7 @@ from collections.abc import Callable
 from shared.commands import capacity
 from shared.commands.attendance import attendance, read_rows
 from shared.commands.findings import NAMED_MAX, NOTHING, Finding, Severity
+from shared.commands.findings_rows import check_rows
 from shared.commands.findings_service import check_service
 from shared.commands.open_home import OpenHome
 from shared.commands.render import counted, duration, escaped, signed_duration
@@ -16,10 +17,11 @@ from shared.model.attempt import Lease
 from shared.model.evidence import LockState
 from shared.model.host import Worker
 from shared.model.instant import US_PER_S, Instant
-from shared.model.settings import DEFAULT, Config
+from shared.model.settings import Config
 from shared.model.work import Reason
 from shared.process.filelock import probe
 from shared.process.identity import is_stopped, pid_namespace
+from shared.store.active import active_config
 from shared.store.contract import ReadTx, Recoverable
 from shared.store.regress import check_regressed
 from shared.store.sqlite.inspect import check as inspect_store
@@ -264,7 +266,7 @@ def _holders(found: capacity.Capacity, kind: str, line: capacity.Line) -> list[c
 WAITS = {
     Reason.UNSUPPORTED_GENERATION: (
         "works.no_binding",
-        "for a binding that the active configuration does not have",
+        "for a binding that the active configuration does not have, or while it cannot be read",
         "apply a configuration that has it, or cancel them",
     ),
     Reason.NO_WORKER: ("works.no_worker", "for a worker that can take it", "start one that offers its executor"),
@@ -293,6 +295,7 @@ def check_works(door: OpenHome) -> list[Finding]:
 
 STORE_CHECKS: dict[str, Callable[[OpenHome], list[Finding]]] = {
     "store": check_integrity,
+    "rows": check_rows,
     "evidence": check_evidence,
     "leader": check_leadership,
     "workers": check_workers,
@@ -316,8 +319,7 @@ def _open_works(door: OpenHome) -> tuple[Severity, str]:
 
 
 def _config(door: OpenHome) -> Config:
-    active = door.store.read(lambda tx: tx.config())
-    return DEFAULT if active is None else Config.from_json(active.body)
+    return door.store.read(active_config).config
 
 
 def _standbys(door: OpenHome, leader: str | None) -> list[str]:

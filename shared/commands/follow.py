@@ -52,7 +52,7 @@ def look(tx: ReadTx, work_id: WorkId) -> Seen:
     Raises:
         NotFoundError: there is none of this name.
     """
-    work = tx.work(work_id)
+    work = tx.work_outline(work_id)
     if work is None:
         raise NotFoundError(f"there is no work {work_id} in this home", hint="`tenure work list` shows what there is")
     return Seen(work, tuple(tx.attempts(work_id)))

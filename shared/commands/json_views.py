@@ -11,15 +11,16 @@ from dataclasses import asdict, dataclass
 
 from shared.commands.attendance import Attendance
 from shared.commands.render import iso, milliseconds
+from shared.errors import UnreadableError
 from shared.ids import AttemptId
-from shared.model.attempt import Attempt, Lease, Phase, Segment
+from shared.model.attempt import Attempt, Lease, Phase, Segment, Snapshot
 from shared.model.cancel import Cancellation
 from shared.model.evidence import Pin
 from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
 from shared.model.work import Work
 from shared.policy.lease import is_live
-from shared.store.contract import ReadTx
+from shared.store.contract import ReadTx, UnreadableRow
 
 Json = dict[str, object]
 ORDERS_READ = 10_000
@@ -71,7 +72,7 @@ def order_of(tx: ReadTx, attempt_id: AttemptId) -> StopOrder | None:
 
 
 def _facts(tx: ReadTx, attempt: Attempt, order: StopOrder | None) -> AttemptFacts:
-    snapshot = tx.snapshot(attempt.id)
+    snapshot = snapshot_if_readable(tx, attempt.id)
     return AttemptFacts(
         attempt=attempt,
         segments=tuple(tx.segments(attempt.id)),
@@ -79,6 +80,14 @@ def _facts(tx: ReadTx, attempt: Attempt, order: StopOrder | None) -> AttemptFact
         stop_order=order,
         command=None if snapshot is None else snapshot.command,
     )
+
+
+def snapshot_if_readable(tx: ReadTx, attempt_id: AttemptId) -> Snapshot | None:
+    """What an attempt pinned; None when that cannot be read: what is known besides is told all the same."""
+    try:
+        return tx.snapshot(attempt_id)
+    except UnreadableError:
+        return None
 
 
 def work_view(facts: WorkFacts) -> Json:
@@ -275,6 +284,11 @@ def attendance_view(there: Attendance, now: Instant) -> Json:
         "coordinator": None if there.leader is None else leader_view(there.leader),
         "workers": [worker_view(worker, now) for worker in there.workers],
     }
+
+
+def unreadable_view(row: UnreadableRow) -> Json:
+    """A row of the store that cannot be read, and in which column."""
+    return {"table": row.table, "key": row.key, "column": row.error}
 
 
 def pass_view(record: PassRecord) -> Json:

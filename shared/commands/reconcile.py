@@ -109,7 +109,7 @@ def _refuse_alive(story: Story, seen: LiveEvidence, door: OpenHome) -> None:
 
 def _settle(tx: Tx, attempt_id: AttemptId, epoch: int, ending: Ending, *, again: bool, by: str, reason: str) -> None:
     attempt = tx.attempt(attempt_id)
-    work = None if attempt is None else tx.work(attempt.work_id)
+    work = None if attempt is None else tx.work_outline(attempt.work_id)
     assert work is not None, "an attempt that was read has its work"
     change = _change(ending, work, again=again)
     tx.reconcile(attempt_id, expected_epoch=epoch, ending=ending, change=change, by=by, reason=reason)

@@ -17,7 +17,7 @@ from pathlib import Path
 from shared.commands.arguments import Parser, likely, whole_number
 from shared.errors import UsageError
 from shared.ids import WorkId
-from shared.model.settings import DEFAULT, Config, is_binding_name, is_scope_name
+from shared.model.settings import DEFAULT, is_binding_name, is_scope_name
 from shared.model.work import NewWork
 from shared.policy.binding import Unresolved, binding_of
 from shared.store.contract import Tx
@@ -97,9 +97,10 @@ def hand_in(tx: Tx, work: NewWork) -> WorkId:
 
     Raises:
         UsageError: it names a binding or grant that is not there, or nothing at all is to be run.
+        UnreadableError: the active configuration cannot be read.
     """
     active = tx.config()
-    config = DEFAULT if active is None else Config.from_json(active.body)
+    config = DEFAULT if active is None else active.config()
     binding = binding_of(work, config)
     if isinstance(binding, Unresolved):
         raise UsageError(binding.message + likely(binding.word or "", binding.known), hint=_hint(binding))

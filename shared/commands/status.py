@@ -18,18 +18,20 @@ from shared.commands.json_views import (
     attendance_view,
     pass_view,
     stop_order_view,
+    unreadable_view,
     work_facts,
     worker_of,
 )
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import Ink, duration, escaped, print_json, quoted, signed_duration, table
 from shared.commands.work_text import counted_tries
+from shared.errors import UnreadableError
 from shared.model.attempt import AttemptState
 from shared.model.host import PassRecord, StopOrder
 from shared.model.instant import Instant
 from shared.model.work import Work, WorkState
 from shared.policy.steps import is_final_work
-from shared.store.contract import ReadTx
+from shared.store.contract import ReadTx, UnreadableRow
 
 OPEN_STATES = tuple(state for state in WorkState if not is_final_work(state))
 COUNTED_MAX = 1000
@@ -45,6 +47,7 @@ class Snapshot:
         live: Running Works with their attempts, oldest first; at most `SHOWN_MAX`.
         cancelling: Open stop orders of cancelled attempts, oldest first; with `unproven` at most `SHOWN_MAX`.
         unproven: The other open stop orders, oldest first.
+        unreadable: Rows that cannot be read, marked or come upon just now; at most `SHOWN_MAX`.
         capped: Names of the lists that were cut off.
     """
 
@@ -54,6 +57,7 @@ class Snapshot:
     needs_person: tuple[WorkFacts, ...]
     cancelling: tuple[StopOrder, ...]
     unproven: tuple[StopOrder, ...]
+    unreadable: tuple[UnreadableRow, ...]
     capped: tuple[str, ...]
     last_pass: PassRecord | None
 
@@ -96,7 +100,7 @@ def read(tx: ReadTx) -> Snapshot:
     capped += ["running"] if len(live) > SHOWN_MAX else []
     capped += ["recovery_required"] if len(undecided) == SHOWN_MAX else []
     capped += ["cancelling", "unproven_stops"] if len(orders) == SHOWN_MAX else []
-    works = [work for work_id in undecided if (work := tx.work(work_id)) is not None]
+    works = [work for work_id in undecided if (work := tx.work_outline(work_id)) is not None]
     return Snapshot(
         rows=read_rows(tx),
         counts=counts,
@@ -104,13 +108,22 @@ def read(tx: ReadTx) -> Snapshot:
         needs_person=tuple(work_facts(tx, works)),
         cancelling=tuple(order for order in orders if order.id in cancelled),
         unproven=tuple(order for order in orders if order.id not in cancelled),
+        unreadable=_unreadable(tx),
         capped=tuple(capped),
         last_pass=tx.last_pass(),
     )
 
 
+def _unreadable(tx: ReadTx) -> tuple[UnreadableRow, ...]:
+    marked = tx.unreadable_rows(after=None, limit=SHOWN_MAX)
+    return tuple({(row.table, row.key): row for row in [*marked, *tx.skipped]}.values())[:SHOWN_MAX]
+
+
 def _was_cancelled(tx: ReadTx, order: StopOrder) -> bool:
-    attempt = tx.attempt(order.attempt_id)
+    try:
+        attempt = tx.attempt(order.attempt_id)
+    except UnreadableError:
+        return False
     return attempt is not None and attempt.state is AttemptState.CANCELLED
 
 
@@ -125,6 +138,7 @@ def view(seen: Snapshot, there: Attendance, home: str) -> Json:
         "recovery_required": [_attempt_of(facts, seen.now) for facts in seen.needs_person],
         "cancelling": [stop_order_view(order) for order in seen.cancelling],
         "unproven_stops": [stop_order_view(order) for order in seen.unproven],
+        "unreadable": [unreadable_view(row) for row in seen.unreadable],
         "capped": list(seen.capped),
         "last_pass": None if seen.last_pass is None else pass_view(seen.last_pass),
     }
@@ -156,6 +170,9 @@ def lines(seen: Snapshot, there: Attendance, door: OpenHome, ink: Ink) -> list[s
             ink.strong("stop not proven yet; their slots stay held"),
             *table([_stop_row(o) for o in seen.unproven], indent="  "),
         ]
+    if seen.unreadable:
+        rows = [[row.table, escaped(row.key), row.error] for row in seen.unreadable]
+        text += ["", ink.strong("cannot be read; `doctor` says what to do"), *table(rows, indent="  ")]
     if seen.capped:
         text += ["", ink.faint(f"only the first {SHOWN_MAX} are shown: {', '.join(seen.capped)}")]
     if seen.last_pass is not None:

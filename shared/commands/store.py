@@ -17,6 +17,7 @@ PROBLEMS = 1
 BACKUPS = "backups"
 
 _LATER = ("retain",)
+_DAMAGED = ("integrity:", "schema:")
 _CHECKED_ANYWAY = {"corrupt", "home_moved"}  # whoever refuses a store like this wants to know all that is wrong with it
 _HELP = """\
 usage: tenure store check           look at every page, reference and rule of the store
@@ -69,7 +70,7 @@ def _check(argv: list[str], home: str | None) -> int:
     refused = _refusal(home)
     problems = [] if refused is None else [f"{refused.code}: {refused}"]
     problems += _problems(place)
-    damaged = refused is not None or any(problem.startswith(("integrity:", "schema:")) for problem in problems)
+    damaged = refused is not None or any(problem.startswith(_DAMAGED) for problem in problems)
     if given.json:
         print_json({"home": str(place.path), "ok": not problems, "problems": problems})
     elif problems:
@@ -97,9 +98,12 @@ def _refusal(home: str | None) -> StoreUnavailableError | None:
 
 
 def _problems(place: Home) -> list[str]:
-    from shared.store.sqlite.inspect import check
+    from shared.store.sqlite.inspect import check, unreadable_rows
 
-    return check(place.path)
+    problems = check(place.path)
+    if any(problem.startswith(_DAMAGED) for problem in problems):
+        return problems
+    return problems + [f"unreadable: {row.table} {row.key}, column {row.error}" for row in unreadable_rows(place.path)]
 
 
 def _backup(argv: list[str], home: str | None) -> int:

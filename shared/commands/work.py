@@ -78,7 +78,8 @@ def _show(argv: list[str], home: str | None) -> int:
 
 
 def _known(tx: ReadTx, work_id: WorkId) -> Work:
-    return look(tx, work_id).work
+    """The Work, all of it. Raises NotFoundError, UnreadableError."""
+    return tx.work(work_id) or look(tx, work_id).work
 
 
 # --- logs ------------------------------------------------------------------------------------------------------------

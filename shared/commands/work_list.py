@@ -9,14 +9,14 @@ import os
 from dataclasses import dataclass
 
 from shared.commands.arguments import Parser, add_json, likely, whole_number
-from shared.commands.json_views import Json, work_facts, work_view
+from shared.commands.json_views import Json, unreadable_view, work_facts, work_view
 from shared.commands.open_home import opened
-from shared.commands.render import Ink, print_json, table
+from shared.commands.render import Ink, escaped, print_json, table
 from shared.commands.work_text import list_rows
 from shared.errors import UsageError
 from shared.model.settings import scope_chain
 from shared.model.work import Reason, Work, WorkState
-from shared.store.contract import ReadTx
+from shared.store.contract import ReadTx, UnreadableRow
 
 LIMIT = 50
 LIMIT_MAX = 1_000
@@ -80,13 +80,16 @@ def list_works(argv: list[str], home: str | None) -> int:
     after = whole_number(given.after.removeprefix("w"), "--after", least=0, most=CURSOR_MAX)
 
     with opened(home) as door:
-        found, cursor = door.store.read(lambda tx: _page(tx, wanted, after, limit))
+        found, cursor, skipped = door.store.read(lambda tx: (*_page(tx, wanted, after, limit), _skipped(tx)))
         if given.json:
-            print_json({"items": found, "next": cursor})
+            unreadable = [unreadable_view(row) for row in skipped]
+            print_json({"items": found, "next": cursor, "unreadable": unreadable})
             return 0
         if found:
             print("\n".join(table(list_rows(found, Ink.of(os.environ)))))
-        elif cursor is None:
+        if skipped:
+            print("\n".join(table([[escaped(row.key), "unreadable", f"column {row.error}"] for row in skipped])))
+        elif not found and cursor is None:
             none_yet = not (wanted.states or wanted.is_filter or after)
             print(f"no work yet; {door.command('run -- echo hello')} makes some" if none_yet else "no such work")
         if cursor is not None:
@@ -110,6 +113,11 @@ def _page(tx: ReadTx, wanted: Wanted, after: int, limit: int) -> tuple[list[Json
         looked_at += len(chunk)
         after = chunk[-1].number
     return _views(tx, works), after
+
+
+def _skipped(tx: ReadTx) -> list[UnreadableRow]:
+    """Works on the page that cannot be read, whatever their state."""
+    return [row for row in tx.skipped if row.table == "work"]
 
 
 def _views(tx: ReadTx, works: list[Work]) -> list[Json]:

@@ -25,7 +25,7 @@ WHY = {
     Reason.NO_WORKER: "no worker can take it",
     Reason.STOP_UNPROVEN: "an earlier attempt is not proven stopped",
     Reason.DISK_FULL: "the disk is full",
-    Reason.UNSUPPORTED_GENERATION: "the active configuration has no such binding",
+    Reason.UNSUPPORTED_GENERATION: "the active configuration has no such binding, or cannot be read",
     Reason.TIMED_OUT: "out of time",
     Reason.PERMANENT_FAILURE: "it cannot run",
     Reason.EXHAUSTED: "nothing is left to try",

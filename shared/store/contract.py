@@ -44,6 +44,7 @@ from shared.store.values import (
     ReadyPage,
     Recoverable,
     Registration,
+    UnreadableRow,
 )
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "ClaimRefused",
     "ReadyPage",
     "Recoverable",
+    "UnreadableRow",
     "CancelOutcome",
     "IdleState",
     "Event",
@@ -74,7 +76,22 @@ class ReadTx(Protocol):
     def now(self) -> Instant:
         """The one reading of the clock of this transaction, taken after the lock."""
 
+    @property
+    def skipped(self) -> Sequence[UnreadableRow]:
+        """Rows that lists of this transaction left out, because they cannot be read. What asks for one row, or needs it, raises
+        UnreadableError instead. Rule: S05.
+        """
+
+    def unreadable_rows(self, *, after: tuple[str, str] | None, limit: int) -> list[UnreadableRow]:
+        """Rows that are marked as unreadable, by (table, key), behind a cursor."""
+
+    def is_unreadable(self, row: UnreadableRow) -> bool:
+        """Whether a row that could not be read still cannot; False when it is gone, or was replaced (a configuration)."""
+
     def work(self, work_id: WorkId) -> Work | None: ...
+    def work_outline(self, work_id: WorkId) -> Work | None:
+        """A Work for whoever wants its state alone: what it runs is left out where that cannot be read. Rule: S05."""
+
     def last_work_number(self) -> int:
         """The highest number that a Work ever got; 0 before the first."""
 
@@ -213,7 +230,9 @@ class Tx(ReadTx, Protocol):
         """
 
     def activate_config(self, body: str, digest: str, source_path: str) -> int:
-        """Make a configuration the active one and return its generation; the same digest and path as the active one: no new."""
+        """Make a configuration the active one and return its generation; the same digest and path as the active one: no new,
+        unless that one cannot be read.
+        """
 
     # Registration
     def next_incarnation(self, name: str) -> Incarnation: ...
@@ -296,6 +315,12 @@ class Tx(ReadTx, Protocol):
 
     def record_pass(self, record: PassRecord) -> None:
         """*leader* Keeps the last 1,000."""
+
+    def mark_unreadable(self, rows: Sequence[UnreadableRow]) -> None:
+        """Mark rows that cannot be read, each once. *leader* Rule: S05."""
+
+    def unmark_readable(self, rows: Sequence[UnreadableRow]) -> None:
+        """Take the mark from rows that can be read again, or are gone. *leader*"""
 
     def mark_clock(self, *, offset_us: int) -> None:
         """Keep how the clocks lay to each other (wall minus monotonic, this boot) when the last pass began. *leader*"""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from shared.errors import UnreadableError, UnsupportedError
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, LeaseKey, Snapshot
 from shared.model.evidence import ProcessIdentity
+from shared.model.settings import Config
 from shared.model.work import Input, Reason, Work, WorkState
 from shared.policy.capacity import Usage
 
@@ -24,6 +27,37 @@ class ConfigGeneration:
     digest: str
     source_path: str
     activated_at_us: int
+
+    def config(self) -> Config:
+        """What it says.
+
+        Raises:
+            UnreadableError: its body is no configuration, or not the one it was stored as.
+        """
+        try:
+            if hashlib.sha256(self.body.encode()).hexdigest() == self.digest:
+                return Config.from_json(self.body)
+        except (ValueError, TypeError, AttributeError, RecursionError, UnsupportedError):
+            pass
+        raise UnreadableError("config", str(self.number), "body")
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether `config` answers."""
+        try:
+            self.config()
+        except UnreadableError:
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRow:
+    """A row of the store that says nothing of sense. `error`: the column that does not; never what it holds."""
+
+    table: str
+    key: str
+    error: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,7 +222,7 @@ def test_list_by_reason_scope_and_binding(home: CommandHome, ask: Any, monkeypat
 
 def test_empty_list_says_how_to_begin(home: CommandHome, ask: Any) -> None:
     assert ask("work", "list").out == f"no work yet; tenure --home {home.home} run -- echo hello makes some\n"
-    assert ask("work", "list", "--json").json == {"items": [], "next": None}
+    assert ask("work", "list", "--json").json == {"items": [], "next": None, "unreadable": []}
 
 
 # --- work logs

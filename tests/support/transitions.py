@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 from shared.ids import AttemptId
 from shared.model.attempt import Phase
+from shared.model.settings import DEFAULT
 from shared.model.stop import StopResult
 from shared.model.work import Reason
 from shared.policy.capacity import Wait
-from shared.store.contract import Registration, Tx
+from shared.store.contract import Registration, Tx, UnreadableRow
 from tests.support.passes import pass_record
 from tests.support.stores import (
     ACCEPT_US,
@@ -102,7 +103,7 @@ def _reconcile(world: World) -> Transition:
 
 @scene("activate_config")
 def _activate_config(world: World) -> Transition:
-    return lambda tx: tx.activate_config("{}", "digest", "tenure.toml")
+    return lambda tx: tx.activate_config(DEFAULT.to_json(), DEFAULT.digest, "tenure.toml")
 
 
 # --- who takes part
@@ -231,6 +232,20 @@ def _fire_backoff(world: World) -> Transition:
 @scene("record_pass")
 def _record_pass(world: World) -> Transition:
     return world.led(lambda tx: tx.record_pass(pass_record()))
+
+
+DAMAGED = [UnreadableRow("work", "w1", "command")]
+
+
+@scene("mark_unreadable")
+def _mark_unreadable(world: World) -> Transition:
+    return world.led(lambda tx: tx.mark_unreadable(DAMAGED))
+
+
+@scene("unmark_readable")
+def _unmark_readable(world: World) -> Transition:
+    world.as_leader(lambda tx: tx.mark_unreadable(DAMAGED))
+    return world.led(lambda tx: tx.unmark_readable(DAMAGED))
 
 
 @scene("mark_clock")

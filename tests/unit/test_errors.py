@@ -23,6 +23,7 @@ from shared.errors import (
     StoreBusyError,
     StoreUnavailableError,
     TenureError,
+    UnreadableError,
     UnsupportedError,
     UsageError,
 )
@@ -32,6 +33,7 @@ SAMPLES: list[TenureError] = [
     TenureError("plain"),
     RefusedError("already ended", hint="tenure work show w1", code="already_ended"),
     NotFoundError("no work w9"),
+    UnreadableError("work", "w1", "command"),
     LeaseLostError("w1.2", 3, 4),
     LeaseLostError("w1.2", 3, None, "expired"),
     LeadershipLostError(4, 5),
@@ -112,6 +114,7 @@ def test_an_error_is_one_line_that_says_where(error: TenureError, text: str) -> 
     [
         (RefusedError, 1, "refused"),
         (NotFoundError, 1, "not_found"),
+        (UnreadableError, 1, "unreadable"),
         (LeaseLostError, 1, "lease_lost"),
         (LeadershipLostError, 1, "leadership_lost"),
         (StoreBusyError, 1, "store_busy"),

@@ -45,6 +45,10 @@ PLANS: dict[str, tuple[str, set[str]]] = {
             "SCAN attempt USING INDEX attempt_needs_person",
             "UNION ALL",
             "SCAN work USING INDEX work_held",
+            "SEARCH unreadable USING PRIMARY KEY (table_name=?)",
+            "SCAN attempt USING INDEX attempt_one_unexcluded",
+            "SEARCH unreadable USING PRIMARY KEY (table_name=? AND row_key=?)",
+            "SEARCH work USING INDEX sqlite_autoindex_work_1 (id=?)",
         },
     ),
     "holders of slots": (

@@ -27,7 +27,7 @@ class Cancels(Ends):
 
     def cancel_work(self, work_id: WorkId, *, by: str, reason: str) -> CancelOutcome:
         """See `Tx.cancel_work`."""
-        work = self.work(work_id)
+        work = self.work_outline(work_id)
         if work is None:
             raise NotFoundError(f"no work {work_id} in this home")
         if is_final_work(work.state):

@@ -52,7 +52,8 @@ class Commands(Writing):
     def activate_config(self, body: str, digest: str, source_path: str) -> int:
         """See `Tx.activate_config`."""
         active = self.config()
-        if active is not None and (active.digest, active.source_path) == (digest, source_path):
+        same = active is not None and (active.digest, active.source_path) == (digest, source_path)
+        if active is not None and same and active.is_readable:
             return active.number
         self._require_ballast()
         number = 1 if active is None else active.number + 1

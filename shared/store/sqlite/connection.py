@@ -5,7 +5,8 @@ Rule: design §4, §11; research "store" §5, §9.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +16,12 @@ from shared.errors import FenceViolationError, IndeterminateError, StoreBusyErro
 from shared.store.sqlite.driver import sqlite3
 
 Row = sqlite3.Row
+
+
+class DamagedRow(sqlite3.Row):
+    """A row of an answer in which some text is no text: such a column holds the bytes instead."""
+
+
 Params = Sequence[object] | dict[str, object]
 
 STATEMENTS_CACHED = 512
@@ -105,7 +112,14 @@ class Connection:
                 self._seam.at("statement", sql)
             return self.raw.execute(sql, params).fetchall()
         except sqlite3.Error as error:
+            if _is_no_text(error) and sql.lstrip().startswith("SELECT"):
+                return self._damaged_rows(sql, params)
             raise self._noted(translated(error, sql)) from error
+
+    def _damaged_rows(self, sql: str, params: Params) -> list[Row]:
+        """The same rows once more, with bytes where there is no text: one bad row must not hide all others."""
+        with reading_damage(self.raw):
+            return self.raw.execute(sql, params).fetchall()
 
     def one(self, sql: str, params: Params = ()) -> Row | None:
         """The first row, or None."""
@@ -178,6 +192,28 @@ class Connection:
         return error
 
 
+@contextmanager
+def reading_damage(raw: sqlite3.Connection) -> Iterator[None]:
+    """Meanwhile the rows of this connection are `DamagedRow`s."""
+    raw.row_factory, raw.text_factory = DamagedRow, _text_or_bytes
+    try:
+        yield
+    finally:
+        raw.row_factory, raw.text_factory = sqlite3.Row, str
+
+
+def _text_or_bytes(found: bytes) -> str | bytes:
+    try:
+        return found.decode()
+    except UnicodeDecodeError:
+        return found
+
+
+def _is_no_text(error: sqlite3.Error) -> bool:
+    """The driver's own complaint, which has no code of the library: what it read is no text."""
+    return _primary(error) == 0 and isinstance(error, sqlite3.OperationalError)
+
+
 def translated(error: sqlite3.Error, sql: str) -> TenureError:
     """Our error for one of the library's. A statement that the database refuses for any other reason is our own bug."""
     code = _primary(error)
@@ -185,8 +221,8 @@ def translated(error: sqlite3.Error, sql: str) -> TenureError:
         return StoreBusyError("another program holds the store's write lock")
     if getattr(error, "sqlite_errorcode", 0) == _READONLY_DBMOVED:
         return StoreUnavailableError("store_replaced", "the store's file was moved or deleted while open")
-    if code == 0 and isinstance(error, sqlite3.OperationalError):
-        code = _CORRUPT  # the driver's own complaint: what it read is no text
+    if _is_no_text(error):
+        code = _CORRUPT
     if code in _UNAVAILABLE:
         kind, message = _UNAVAILABLE[code]
         return StoreUnavailableError(kind, f"{message} ({error})", hint=_HINTS.get(kind))

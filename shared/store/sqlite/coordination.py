@@ -13,7 +13,7 @@ from shared.model.instant import elapsed_us
 from shared.model.work import Reason, Work, WorkChange, WorkState
 from shared.policy.capacity import Wait
 from shared.policy.steps import WorkEvent, step_work
-from shared.store.contract import Claimed, ClaimRefused, ClaimRequest
+from shared.store.contract import Claimed, ClaimRefused, ClaimRequest, UnreadableRow
 from shared.store.sqlite.writing import Writing
 from shared.wake import COORDINATOR
 
@@ -43,6 +43,9 @@ INSERT_RECORD = """INSERT INTO pass (generation, trigger, due_at_us, started_at_
     dispatched, recovered, revoked, waiting_jobs, waiting_agents, cut_short, clock_jump_us, error)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq"""
 FORGET_PASSES = "DELETE FROM pass WHERE seq <= ?"
+MARK_UNREADABLE = """INSERT INTO unreadable (table_name, row_key, error, seen_at_us) VALUES (?, ?, ?, ?)
+  ON CONFLICT DO NOTHING RETURNING row_key"""
+UNMARK_UNREADABLE = "DELETE FROM unreadable WHERE table_name = ? AND row_key = ? RETURNING row_key"
 MARK_CLOCK = """INSERT INTO clock (id, boot_id, offset_us, jumped_at_us, jumped_by_us) VALUES (1, :boot, :offset, :at, :by)
   ON CONFLICT (id) DO UPDATE SET boot_id = :boot, offset_us = :offset, jumped_at_us = coalesce(:at, jumped_at_us),
     jumped_by_us = coalesce(:by, jumped_by_us)"""
@@ -157,7 +160,7 @@ class Coordination(Writing):
     def fire_backoff(self, work_id: WorkId) -> None:
         """See `Tx.fire_backoff`. Raises RefusedError: the Work is not in backoff, or its backoff is not over."""
         self._require_leading()
-        work = self.work(work_id)
+        work = self.work_outline(work_id)
         if work is None or work.backoff_since is None or work.backoff_us is None:
             raise RefusedError(f"{work_id} is not in backoff")
         if elapsed_us(work.backoff_since, self._now) < work.backoff_us:
@@ -208,3 +211,19 @@ class Coordination(Writing):
         self._db.rows(MARK_CLOCK, mark)
         self._event("clock.jumped", {"by_us": by_us})
         self._note(Boundary.PASS_COMMIT)
+
+    def mark_unreadable(self, rows: Sequence[UnreadableRow]) -> None:
+        """See `Tx.mark_unreadable`."""
+        self._require_leading()
+        self._note(Boundary.PASS_COMMIT)
+        for row in rows:
+            if self._db.one(MARK_UNREADABLE, (row.table, row.key, row.error, self._now.wall_us)) is not None:
+                self._event("row.unreadable", {"table": row.table, "key": row.key, "column": row.error})
+
+    def unmark_readable(self, rows: Sequence[UnreadableRow]) -> None:
+        """See `Tx.unmark_readable`."""
+        self._require_leading()
+        self._note(Boundary.PASS_COMMIT)
+        for row in rows:
+            if self._db.one(UNMARK_UNREADABLE, (row.table, row.key)) is not None:
+                self._event("row.readable", {"table": row.table, "key": row.key})

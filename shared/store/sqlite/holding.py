@@ -123,7 +123,7 @@ class Holding(Ends):
         self._held(key)
         text = self._db.value(SEGMENT_PHASES, self._key(key))
         assert text is not None, "a live lease has an open segment"
-        kept = {one.name: one for one in phases_of_text(text)}
+        kept = {one.name: one for one in _phases_if_readable(text)}
         dropped = 0
         for one in phases:
             if one.name in kept or len(kept) < PHASES_MAX:
@@ -161,3 +161,11 @@ class Holding(Ends):
         self._held(key)
         self._revoke(key.attempt_id, reason)
         self._note(Boundary.RENEW_COMMIT, COORDINATOR)
+
+
+def _phases_if_readable(text: str) -> tuple[Phase, ...]:
+    """A trail that cannot be read begins anew: it is for people, and must not keep its attempt from anything."""
+    try:
+        return phases_of_text(text)
+    except (ValueError, TypeError):
+        return ()

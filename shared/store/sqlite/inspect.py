@@ -6,6 +6,7 @@ Rule: design §4, §12 (`store check`, `store backup`).
 from __future__ import annotations
 
 import os
+from itertools import islice
 from pathlib import Path
 
 from sqlite_utils import Database
@@ -15,6 +16,8 @@ from shared.home import Home
 from shared.store.sqlite.connection import Connection, translated
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.fingerprint import schema_differences, schema_text
+from shared.store.sqlite.readable import unreadable
+from shared.store.values import UnreadableRow
 
 WAIT_S = 5.0
 _PROBLEMS_MAX = 100
@@ -64,8 +67,24 @@ INVARIANTS = (
 """What transitions keep and no constraint can say: the rule, and a query for those who break it."""
 
 
+def unreadable_rows(home: Path) -> list[UnreadableRow]:
+    """Every row of the store that cannot be read, at most 100; reads all of it.
+
+    Raises:
+        StoreUnavailableError: it cannot even be looked at.
+    """
+    connection = _connect(home)
+    try:
+        return list(islice(unreadable(connection), _PROBLEMS_MAX))
+    except sqlite3.Error as error:
+        raise translated(error, "read every row") from error
+    finally:
+        connection.close()
+
+
 def check(home: Path) -> list[str]:
-    """Look at every page, reference and rule; the problems found, one sentence each, at most 100.
+    """Look at every page, reference and rule; the problems found, one sentence each, at most 100. Not at what rows say:
+    that is `unreadable_rows`.
 
     Raises:
         StoreUnavailableError: it cannot even be looked at.
@@ -133,7 +152,11 @@ def _copy(source: sqlite3.Connection, target: Path) -> None:
 
 
 def _open(home: Path) -> sqlite3.Connection:
+    return _connect(home).raw
+
+
+def _connect(home: Path) -> Connection:
     store = Home(home).store
     if not store.is_file():
         raise StoreUnavailableError("not_a_home", f"{home} has no store", hint="`tenure init` makes one")
-    return Connection(store, wait_s=WAIT_S).raw
+    return Connection(store, wait_s=WAIT_S)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
+from shared.errors import UnreadableError
 from shared.ids import AttemptId, Incarnation, WorkId, attempt_directory
 from shared.model.attempt import Attempt, Lease, LeaseKey, Segment, Snapshot
 from shared.model.cancel import Cancellation
@@ -14,10 +16,12 @@ from shared.model.work import Input, Work, WorkState
 from shared.policy.capacity import Usage
 from shared.policy.lease import budget_left_us
 from shared.policy.steps import is_final_work
-from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState, ReadyPage, Recoverable
-from shared.store.sqlite import rows
-from shared.store.sqlite.connection import Connection
+from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState, ReadyPage, Recoverable, UnreadableRow
+from shared.store.sqlite import readable, rows
+from shared.store.sqlite.connection import Connection, Row
 from shared.store.sqlite.fragments import ACCEPT_BY, LIVE, NOT_LIVE, RECOVERABLE, SLOT, UNEXCLUDED
+
+T = TypeVar("T")
 
 WAITING_COUNTED_MAX = 10_001
 READY_LOOK = 2_048
@@ -46,20 +50,20 @@ PENDING_INPUTS = "SELECT number FROM input WHERE work_id = ? AND consumed_by IS 
 UNEXCLUDED_ATTEMPT = f"SELECT id FROM attempt WHERE work_id = ? AND {UNEXCLUDED}"
 ATTEMPT = "SELECT * FROM attempt WHERE id = :attempt"
 HOLDERS = f"SELECT * FROM attempt WHERE {SLOT} ORDER BY started_at_us, id LIMIT ?"
-USAGE = f"SELECT pool, scope, count(*) FROM attempt WHERE {SLOT} GROUP BY pool, scope"
+USAGE = f"SELECT pool, scope, count(*) AS held FROM attempt WHERE {SLOT} GROUP BY pool, scope"
 WORKERS = f"""SELECT w.*,
   (SELECT count(*) FROM lease AS l WHERE l.owner = w.id AND {LIVE}) AS in_use,
   EXISTS (SELECT 1 FROM lease AS l WHERE l.owner = w.id AND {LIVE} AND l.accepted_at_us IS NULL AND {ACCEPT_BY} <= :mono)
     AS overdue
   FROM worker AS w WHERE (w.state = 'gone') = :gone ORDER BY w.name, w.number"""
 WORKERS_PRESENT = WORKERS.replace("(w.state = 'gone') = :gone", "w.state <> 'gone'")
-ASSIGNMENTS = f"""SELECT a.*, l.expires_mono_us AS lease_expires_mono_us, s.body AS snapshot FROM lease AS l
+ASSIGNMENTS = f"""SELECT a.*, l.expires_mono_us AS lease_expires_mono_us, s.attempt_id, s.body FROM lease AS l
   JOIN attempt AS a ON a.id = l.attempt_id JOIN snapshot AS s ON s.attempt_id = a.id
   WHERE l.owner = :owner AND {LIVE} AND l.accepted_at_us IS NULL AND a.ended_at_us IS NULL
   ORDER BY l.claimed_mono_us, l.attempt_id LIMIT :limit"""
 HELD = f"""SELECT l.attempt_id, l.epoch FROM lease AS l WHERE l.owner = :owner AND {LIVE} AND l.accepted_at_us IS NOT NULL
   ORDER BY l.attempt_id"""
-RECOVERABLE_ATTEMPTS = f"""SELECT attempt.*, s.body AS snapshot, l.revoked_reason AS revoked, l.owner AS last_owner FROM attempt
+RECOVERABLE_ATTEMPTS = f"""SELECT attempt.*, s.attempt_id, s.body, l.revoked_reason AS revoked, l.owner AS last_owner FROM attempt
   JOIN lease AS l ON l.attempt_id = attempt.id JOIN snapshot AS s ON s.attempt_id = attempt.id
   WHERE attempt.id > :after AND {RECOVERABLE} AND {NOT_LIVE} ORDER BY attempt.id LIMIT :limit"""
 BACKOFF_DUE = """SELECT id FROM work WHERE state = 'backoff' AND backoff_boot_id = :boot
@@ -77,12 +81,19 @@ NEXT_OUT_OF_TIME = f"""SELECT min(due) FROM (SELECT CASE WHEN budget_boot_id = :
 ORDER_LIVE = "boot_id = :boot AND expires_mono_us > :mono"
 STOP_ORDERS = "SELECT * FROM stop_order WHERE closed_at_us IS NULL {which} ORDER BY id LIMIT :limit"
 CANCELLATIONS = "SELECT * FROM cancellation WHERE work_id = ? ORDER BY id DESC LIMIT ?"
-IDLE_LIVE = f"SELECT count(*) FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required'"
-IDLE_WAITING = """SELECT count(*) FROM
-  (SELECT 1 FROM work WHERE ended_at_us IS NULL AND state IN ('ready', 'backoff') LIMIT ?)"""
-IDLE_NEEDS_PERSON = """SELECT id FROM (SELECT id, started_at_us AS at FROM attempt WHERE state = 'recovery_required')
-  UNION ALL SELECT id FROM work WHERE state = 'held'"""
+_LOST = "EXISTS (SELECT 1 FROM unreadable WHERE table_name IN ('attempt', 'snapshot') AND row_key = attempt.id)"
+"""Nobody holds the attempt, and nobody can recover it: one of its rows cannot be read."""
+IDLE_LIVE = f"SELECT count(*) FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND NOT {_LOST}"
+IDLE_WAITING = """SELECT count(*) FROM (SELECT 1 FROM work WHERE ended_at_us IS NULL AND state IN ('ready', 'backoff')
+    AND NOT EXISTS (SELECT 1 FROM unreadable WHERE table_name = 'work' AND row_key = work.id) LIMIT ?)"""
+IDLE_NEEDS_PERSON = f"""SELECT id FROM (SELECT id, started_at_us AS at FROM attempt WHERE state = 'recovery_required')
+  UNION ALL SELECT id FROM work WHERE state = 'held'
+  UNION ALL SELECT row_key FROM unreadable JOIN work ON work.id = row_key
+    WHERE table_name = 'work' AND ended_at_us IS NULL AND state IN ('ready', 'backoff')
+  UNION ALL SELECT id FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND {_LOST}"""
 ATTEMPT_EVENTS = "SELECT * FROM event WHERE attempt_id = ? ORDER BY seq DESC LIMIT ?"
+UNREADABLE = """SELECT * FROM unreadable WHERE (table_name, row_key) > (?, ?)
+  ORDER BY table_name, row_key LIMIT ?"""
 NEEDS_PERSON = "SELECT * FROM attempt WHERE state = 'recovery_required' ORDER BY started_at_us, id LIMIT ?"
 
 
@@ -93,15 +104,36 @@ class Reads:
         self._db = connection
         self._now = now
         self._clock = {"boot": now.boot_id, "mono": now.mono_us}
+        self._skipped: list[UnreadableRow] = []
 
     @property
     def now(self) -> Instant:
         """See `ReadTx.now`."""
         return self._now
 
+    @property
+    def skipped(self) -> Sequence[UnreadableRow]:
+        """See `ReadTx.skipped`."""
+        return self._skipped
+
+    def _readable(self, found: Iterable[Row], parse: Callable[[Row], T]) -> list[T]:
+        """What these rows say; those that cannot be read are left out, and remembered. Rule: S05."""
+        kept = []
+        for row in found:
+            try:
+                kept.append(parse(row))
+            except UnreadableError as error:
+                self._skipped.append(UnreadableRow(error.table, error.key, error.column))
+        return kept
+
     def work(self, work_id: WorkId) -> Work | None:
         row = self._db.one(WORK, {"work": work_id})
         return None if row is None else rows.work_of_row(row)
+
+    def work_outline(self, work_id: WorkId) -> Work | None:
+        """See `ReadTx.work_outline`."""
+        row = self._db.one(WORK, {"work": work_id})
+        return None if row is None else rows.outline_of_row(row)
 
     def last_work_number(self) -> int:
         """See `ReadTx.last_work_number`."""
@@ -113,7 +145,15 @@ class Reads:
         if states and not any(is_final_work(state) for state in states):
             wanted += " AND ended_at_us IS NULL"  # lets the index of open Works answer
         sql = f"SELECT * FROM work WHERE number > ?{wanted} ORDER BY number LIMIT ?"
-        return [rows.work_of_row(row) for row in self._db.rows(sql, (after, *states, limit))]
+        works: list[Work] = []
+        while len(works) < limit:
+            room = limit - len(works)
+            found = self._db.rows(sql, (after, *states, room))
+            works += self._readable(found, rows.work_of_row)
+            if len(found) < room:
+                break
+            after = found[-1]["number"]
+        return works
 
     def ready(
         self, pool: str, *, after: tuple[int, int] | None, limit: int, skip_scopes: Sequence[str] = ()
@@ -131,7 +171,7 @@ class Reads:
             found = self._db.rows(READY_SAME_PRIORITY.format(skip=skip), params)
             if len(found) < limit:
                 found += self._db.rows(READY_LOWER.format(skip=skip), params | {"limit": limit - len(found)})
-        return [rows.work_of_row(row) for row in found]
+        return self._readable(found, rows.work_of_row)
 
     def ready_page(
         self,
@@ -152,17 +192,17 @@ class Reads:
             for priority, seq, scope in places:
                 after = (priority, seq)
                 looked += 1
-                if skipped.isdisjoint(scope_chain(scope)):
+                if not isinstance(scope, str) or skipped.isdisjoint(scope_chain(scope)):
                     row = self._db.one(READY_AT, {"pool": pool, "priority": priority, "seq": seq})
                     assert row is not None, "one snapshot"
-                    works.append(rows.work_of_row(row))
+                    works += self._readable([row], rows.work_of_row)
                     if len(works) == limit:
                         return ReadyPage(tuple(works), after)
             if len(places) < wanted:
                 return ReadyPage(tuple(works), None)
         return ReadyPage(tuple(works), after)
 
-    def _ready_places(self, pool: str, after: tuple[int, int] | None, limit: int) -> list[tuple[int, int, str]]:
+    def _ready_places(self, pool: str, after: tuple[int, int] | None, limit: int) -> list[tuple[int, int, Any]]:
         params: dict[str, object] = {"pool": pool, "limit": limit}
         if after is None:
             return [tuple(row) for row in self._db.rows(READY_PLACES_FIRST, params)]
@@ -177,8 +217,8 @@ class Reads:
         return [row[0] for row in self._db.rows(PENDING_INPUTS, (work_id, limit))]
 
     def inputs(self, numbers: Sequence[int]) -> list[Input]:
-        found = (self._db.one("SELECT number, body FROM input WHERE number = ?", (number,)) for number in numbers)
-        return [Input(row["number"], bytes(row["body"])) for row in found if row is not None]
+        found = (self._db.one("SELECT * FROM input WHERE number = ?", (number,)) for number in numbers)
+        return [rows.input_of_row(row) for row in found if row is not None]
 
     def unexcluded(self, work_id: WorkId) -> AttemptId | None:
         """See `ReadTx.unexcluded`."""
@@ -192,16 +232,16 @@ class Reads:
     def attempts(self, work_id: WorkId) -> list[Attempt]:
         """See `ReadTx.attempts`."""
         found = self._db.rows("SELECT * FROM attempt WHERE work_id = ? ORDER BY number", (work_id,))
-        return [rows.attempt_of_row(row) for row in found]
+        return self._readable(found, rows.attempt_of_row)
 
     def snapshot(self, attempt_id: AttemptId) -> Snapshot | None:
-        body = self._db.value("SELECT body FROM snapshot WHERE attempt_id = ?", (attempt_id,))
-        return None if body is None else Snapshot.from_json(body)
+        row = self._db.one("SELECT attempt_id, body FROM snapshot WHERE attempt_id = ?", (attempt_id,))
+        return None if row is None else rows.snapshot_of_row(row)
 
     def segments(self, attempt_id: AttemptId) -> list[Segment]:
         """See `ReadTx.segments`."""
         found = self._db.rows("SELECT * FROM segment WHERE attempt_id = ? ORDER BY epoch", (attempt_id,))
-        return [rows.segment_of_row(row) for row in found]
+        return self._readable(found, rows.segment_of_row)
 
     def lease(self, attempt_id: AttemptId) -> Lease | None:
         row = self._db.one("SELECT * FROM lease WHERE attempt_id = ?", (attempt_id,))
@@ -209,7 +249,8 @@ class Reads:
 
     def usage(self) -> Usage:
         """See `ReadTx.usage`."""
-        return Usage({(row[0], row[1]): row[2] for row in self._db.rows(USAGE)})
+        counted = (rows.as_text(row) for row in self._db.rows(USAGE))
+        return Usage({(row["pool"], row["scope"]): row["held"] for row in counted})
 
     def ready_counts(self, *, cap: int) -> dict[tuple[str, str | None], int]:
         """See `ReadTx.ready_counts`."""
@@ -231,7 +272,7 @@ class Reads:
 
     def holders(self, *, limit: int) -> list[Attempt]:
         """See `ReadTx.holders`."""
-        return [rows.attempt_of_row(row) for row in self._db.rows(HOLDERS, (limit,))]
+        return self._readable(self._db.rows(HOLDERS, (limit,)), rows.attempt_of_row)
 
     def config(self, number: int | None = None) -> ConfigGeneration | None:
         """See `ReadTx.config`."""
@@ -249,20 +290,19 @@ class Reads:
         """See `ReadTx.workers`."""
         sql = WORKERS if gone else WORKERS_PRESENT
         params = self._clock | {"gone": 1} if gone else self._clock
-        return [rows.worker_of_row(row) for row in self._db.rows(sql, params)]
+        return self._readable(self._db.rows(sql, params), rows.worker_of_row)
 
     def assignments(self, owner: Incarnation, *, limit: int) -> list[Assignment]:
         """See `ReadTx.assignments`."""
         found = self._db.rows(ASSIGNMENTS, self._clock | {"owner": owner, "limit": limit})
-        assignments = []
-        for row in found:
-            attempt = rows.attempt_of_row(row)
-            snapshot = Snapshot.from_json(row["snapshot"])
+
+        def assignment(row: Row) -> Assignment:
+            attempt, snapshot = rows.attempt_of_row(row), rows.snapshot_of_row(row)
             key = LeaseKey(attempt.id, attempt.epoch, owner)
             inputs = tuple(self.inputs(snapshot.inputs))
-            expires_mono_us = row["lease_expires_mono_us"]
-            assignments.append(Assignment(key, attempt, snapshot, attempt.epoch > 1, inputs, expires_mono_us))
-        return assignments
+            return Assignment(key, attempt, snapshot, attempt.epoch > 1, inputs, row["lease_expires_mono_us"])
+
+        return self._readable(found, assignment)
 
     def held(self, owner: Incarnation) -> list[LeaseKey]:
         """See `ReadTx.held`."""
@@ -271,13 +311,20 @@ class Reads:
 
     def recoverable(self, *, after: AttemptId | None, limit: int) -> list[Recoverable]:
         """See `ReadTx.recoverable`."""
-        found = self._db.rows(RECOVERABLE_ATTEMPTS, self._clock | {"after": after or "", "limit": limit})
-        listed = []
-        for row in found:
-            attempt = rows.attempt_of_row(row)
-            snapshot, last_owner = Snapshot.from_json(row["snapshot"]), Incarnation(row["last_owner"])
+
+        def recoverable(row: Row) -> Recoverable:
+            attempt, snapshot = rows.attempt_of_row(row), rows.snapshot_of_row(row)
             out_of_time = budget_left_us(attempt, self._now) == 0
-            listed.append(Recoverable(attempt, snapshot, row["revoked"], last_owner, out_of_time))
+            return Recoverable(attempt, snapshot, row["revoked"], Incarnation(row["last_owner"]), out_of_time)
+
+        listed: list[Recoverable] = []
+        while len(listed) < limit:
+            room = limit - len(listed)
+            found = self._db.rows(RECOVERABLE_ATTEMPTS, self._clock | {"after": after or "", "limit": room})
+            listed += self._readable(found, recoverable)
+            if len(found) < room:
+                break
+            after = AttemptId(found[-1]["id"])
         return listed
 
     def backoff_due(self, *, limit: int) -> list[WorkId]:
@@ -300,11 +347,12 @@ class Reads:
         elif unassigned:
             which = f"AND NOT ({ORDER_LIVE})"
         found = self._db.rows(STOP_ORDERS.format(which=which), self._clock | {"owner": owner, "limit": limit})
-        return [rows.stop_order_of_row(row, self._now) for row in found]
+        return self._readable(found, lambda row: rows.stop_order_of_row(row, self._now))
 
     def cancellations(self, work_id: WorkId, *, limit: int = 64) -> list[Cancellation]:
         """See `ReadTx.cancellations`."""
-        return [rows.cancellation_of_row(row) for row in reversed(self._db.rows(CANCELLATIONS, (work_id, limit)))]
+        found = self._db.rows(CANCELLATIONS, (work_id, limit))
+        return self._readable(reversed(found), rows.cancellation_of_row)
 
     def idle_state(self) -> IdleState:
         live = self._db.value(IDLE_LIVE)
@@ -323,15 +371,25 @@ class Reads:
     def events(self, *, after: int, limit: int) -> list[Event]:
         """See `ReadTx.events`."""
         found = self._db.rows("SELECT * FROM event WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
-        return [rows.event_of_row(row) for row in found]
+        return self._readable(found, rows.event_of_row)
 
     def attempt_events(self, attempt_id: AttemptId, *, limit: int) -> list[Event]:
         """See `ReadTx.attempt_events`."""
-        return [rows.event_of_row(row) for row in reversed(self._db.rows(ATTEMPT_EVENTS, (attempt_id, limit)))]
+        found = self._db.rows(ATTEMPT_EVENTS, (attempt_id, limit))
+        return self._readable(reversed(found), rows.event_of_row)
+
+    def unreadable_rows(self, *, after: tuple[str, str] | None, limit: int) -> list[UnreadableRow]:
+        """See `ReadTx.unreadable_rows`."""
+        found = self._db.rows(UNREADABLE, (*(after or ("", "")), limit))
+        return [UnreadableRow(row["table_name"], row["row_key"], row["error"]) for row in found]
+
+    def is_unreadable(self, row: UnreadableRow) -> bool:
+        """See `ReadTx.is_unreadable`."""
+        return readable.is_unreadable(self._db, row)
 
     def needs_person(self, *, limit: int) -> list[Attempt]:
         """See `ReadTx.needs_person`."""
-        return [rows.attempt_of_row(row) for row in self._db.rows(NEEDS_PERSON, (limit,))]
+        return self._readable(self._db.rows(NEEDS_PERSON, (limit,)), rows.attempt_of_row)
 
     def attempt_directories(self, attempt_id: AttemptId) -> list[str]:
         """See `ReadTx.attempt_directories`."""

@@ -1,11 +1,18 @@
-"""Rows of the database to values, and values to what a column holds."""
+"""Rows of the database to values, and values to what a column holds.
+
+A row that says nothing of sense raises UnreadableError, which names the column and never what it holds: its content may be
+anything, also a secret of somebody. Rule: requirement S05.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from enum import StrEnum
+from typing import Any, Protocol, TypeVar
 
+from shared.errors import UnreadableError, UnsupportedError
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import (
     Attempt,
@@ -16,32 +23,62 @@ from shared.model.attempt import (
     Lease,
     Phase,
     Segment,
+    Snapshot,
 )
 from shared.model.cancel import Cancellation
 from shared.model.evidence import Pin, ProcessIdentity
 from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker, WorkerState
 from shared.model.instant import Instant
+from shared.model.settings import is_scope_name
 from shared.model.stop import StopResult
-from shared.model.work import Reason, Work, WorkState
+from shared.model.work import Input, Reason, Work, WorkState
 from shared.store.contract import ConfigGeneration, Event
-from shared.store.sqlite.connection import Row
+from shared.store.sqlite.connection import DamagedRow, Row
+
+T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
 
 
 def work_of_row(row: Row) -> Work:
     """A row of `work`."""
+    key = _key("work", row)
+    if row["scope"] and not is_scope_name(row["scope"]):
+        raise UnreadableError("work", key, "scope")
+    return _work(row, lambda column, decode, _: _decoded("work", key, row, column, decode))
+
+
+def outline_of_row(row: Row) -> Work:
+    """A row of `work` with nothing in place of what cannot be read of what it runs, and why it waits."""
+
+    def tolerant(column: str, decode: Callable[[str], T], otherwise: T) -> T:
+        try:
+            return _decoded("work", "", row, column, decode)
+        except UnreadableError:
+            return otherwise
+
+    return _work(as_text(row), tolerant)
+
+
+class _Decode(Protocol):
+    """Decodes a column of a row, or answers `otherwise`, or raises."""
+
+    def __call__(self, column: str, decode: Callable[[str], T], otherwise: T) -> T: ...
+
+
+def _work(row: Row | Mapping[str, Any], decoded: _Decode) -> Work:
     since = row["backoff_since_mono_us"]
-    command = row["command"]
+    nothing: tuple[str, ...] = ()
     return Work(
         id=WorkId(row["id"]),
         number=row["number"],
         scope=row["scope"],
         binding=row["binding"],
-        command=None if command is None else tuple(json.loads(command)),
-        env=_pairs(row["env"]),
+        command=None if row["command"] is None else decoded("command", _words, nothing),
+        env=decoded("env", _pairs, ()),
         cwd=row["cwd"],
         pool=row["pool"],
         state=WorkState(row["state"]),
-        reason=None if row["reason"] is None else Reason(row["reason"]),
+        reason=None if row["reason"] is None else decoded("reason", Reason, None),
         priority=row["priority"],
         revision=row["revision"],
         ready_seq=row["ready_seq"],
@@ -53,12 +90,13 @@ def work_of_row(row: Row) -> Work:
         submitted_at_us=row["submitted_at_us"],
         ended_at_us=row["ended_at_us"],
         reason_limit=row["reason_limit"],
-        grants=tuple(json.loads(row["grants"])),
+        grants=decoded("grants", _words, nothing),
     )
 
 
 def attempt_of_row(row: Row) -> Attempt:
     """A row of `attempt`."""
+    key = _key("attempt", row)
     return Attempt(
         id=AttemptId(row["id"]),
         work_id=WorkId(row["work_id"]),
@@ -79,7 +117,7 @@ def attempt_of_row(row: Row) -> Attempt:
         budget_boot_id=row["budget_boot_id"],
         budget_since_at_us=row["budget_since_at_us"],
         exit_status=row["exit_status"],
-        failure=None if row["failure"] is None else FailureClass(row["failure"]),
+        failure=None if row["failure"] is None else _decoded("attempt", key, row, "failure", FailureClass),
         error=row["error"],
         started_at_us=row["started_at_us"],
         ended_at_us=row["ended_at_us"],
@@ -114,6 +152,7 @@ def pin_params(pin: Pin) -> dict[str, object]:
 
 def segment_of_row(row: Row) -> Segment:
     """A row of `segment`."""
+    key = _key("segment", row, "attempt_id", "epoch")
     return Segment(
         epoch=row["epoch"],
         worker=Incarnation(row["worker"]),
@@ -124,11 +163,15 @@ def segment_of_row(row: Row) -> Segment:
         began_at_us=row["began_at_us"],
         ended_at_us=row["ended_at_us"],
         active_us=row["active_us"],
-        phases=phases_of_text(row["phases"]),
+        phases=_decoded("segment", key, row, "phases", phases_of_text),
         phases_dropped=row["phases_dropped"],
         wake_event=row["wake_event"],
         sandbox_digest=row["sandbox_digest"],
     )
+
+
+BLOBS = ("body",)
+"""Columns that may hold bytes: inputs; a snapshot or configuration that is bytes is no JSON to its decoder."""
 
 
 def phases_of_text(text: str) -> tuple[Phase, ...]:
@@ -165,12 +208,23 @@ def worker_of_row(row: Row) -> Worker:
         lock_device=row["lock_device"],
         lock_inode=row["lock_inode"],
         slots=row["slots"],
-        executors=tuple(json.loads(row["executors"])),
+        executors=executors_of_row(row),
         state=WorkerState(row["state"]),
         beat_mono_us=row["beat_mono_us"],
         in_use=row["in_use"],
         overdue=bool(row["overdue"]),
     )
+
+
+def executors_of_row(row: Row) -> tuple[str, ...]:
+    """What a row of `worker` says it offers."""
+    return _decoded("worker", _key("worker", row), row, "executors", _words)
+
+
+def input_of_row(row: Row) -> Input:
+    """A row of `input`; whatever its bytes are, they are the input."""
+    _key("input", row, "number")
+    return Input(row["number"], bytes(row["body"]))
 
 
 def leader_of_row(row: Row) -> Leader:
@@ -188,6 +242,7 @@ def leader_of_row(row: Row) -> Leader:
 
 def stop_order_of_row(row: Row, now: Instant) -> StopOrder:
     """A row of `stop_order`; its owner counts only while its lease is live."""
+    _key("stop_order", row)
     live = row["boot_id"] == now.boot_id and row["expires_mono_us"] > now.mono_us
     return StopOrder(
         id=row["id"],
@@ -204,6 +259,7 @@ def stop_order_of_row(row: Row, now: Instant) -> StopOrder:
 
 def cancellation_of_row(row: Row) -> Cancellation:
     """A row of `cancellation`."""
+    _key("cancellation", row)
     return Cancellation(
         id=row["id"],
         work_id=WorkId(row["work_id"]),
@@ -247,7 +303,8 @@ def clock_mark_of_row(row: Row) -> ClockMark:
 
 
 def config_of_row(row: Row) -> ConfigGeneration:
-    """A row of `config`."""
+    """A row of `config`; what its body says is `ConfigGeneration.config`'s to find out."""
+    _key("config", row, "number")
     return ConfigGeneration(
         number=row["number"],
         body=row["body"],
@@ -259,6 +316,7 @@ def config_of_row(row: Row) -> ConfigGeneration:
 
 def event_of_row(row: Row) -> Event:
     """A row of `event`."""
+    key = _key("event", row, "seq")
     return Event(
         seq=row["seq"],
         at_us=row["at_us"],
@@ -266,7 +324,7 @@ def event_of_row(row: Row) -> Event:
         work_id=None if row["work_id"] is None else WorkId(row["work_id"]),
         attempt_id=None if row["attempt_id"] is None else AttemptId(row["attempt_id"]),
         epoch=row["epoch"],
-        data=json.loads(row["data"]),
+        data=_decoded("event", key, row, "data", _object),
     )
 
 
@@ -280,5 +338,53 @@ def finding_text(result: StopResult) -> str:
     return json_text(asdict(result))
 
 
+def snapshot_of_row(row: Row) -> Snapshot:
+    """A row with the columns `attempt_id` and `body` of `snapshot`."""
+    key = _key("snapshot", row, "attempt_id")
+    return _decoded("snapshot", key, row, "body", Snapshot.from_json)
+
+
+def _key(table: str, row: Row, *columns: str) -> str:
+    """The row's key as one word; of a row of a damaged answer every text has to be text."""
+    key = "/".join(str(row[column]) for column in columns or ("id",))
+    if isinstance(row, DamagedRow):
+        for column, found in zip(row.keys(), row, strict=True):
+            if isinstance(found, bytes) and column not in BLOBS:
+                raise UnreadableError(table, key, column)
+    return key
+
+
+def as_text(row: Row) -> Mapping[str, Any]:
+    """A row by its columns, with signs of replacement in a text that is none."""
+    return {
+        column: found.decode(errors="replace") if isinstance(found, bytes) and column not in BLOBS else found
+        for column, found in zip(row.keys(), row, strict=True)
+    }
+
+
+def _decoded(table: str, key: str, row: Row | Mapping[str, Any], column: str, decode: Callable[[str], T]) -> T:
+    try:
+        return decode(row[column])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, UnsupportedError):
+        raise UnreadableError(table, key, column) from None  # the cause would quote what the column holds
+
+
+def _words(text: str) -> tuple[str, ...]:
+    found = json.loads(text)
+    if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
+        raise ValueError("no list of words")
+    return tuple(found)
+
+
 def _pairs(text: str) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value) for name, value in json.loads(text))
+    pairs = tuple((name, value) for name, value in json.loads(text))
+    if not all(isinstance(word, str) for pair in pairs for word in pair):
+        raise ValueError("no names and values")
+    return pairs
+
+
+def _object(text: str) -> dict[str, object]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise TypeError("no object")
+    return found

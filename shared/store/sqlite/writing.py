@@ -230,7 +230,7 @@ class Writing(Reads):
         self._note(Boundary.STOP_COMMIT, *(row[0] for row in self._db.rows(PRESENT_WORKERS)))
 
     def _work_or_refuse(self, work_id: WorkId) -> Work:
-        work = self.work(work_id)
+        work = self.work_outline(work_id)
         if work is None:
             raise FenceViolationError(f"{work_id} has an attempt but no row")
         return work
@@ -240,7 +240,10 @@ class Writing(Reads):
         offered = self._db.value(
             "SELECT executors FROM worker WHERE id = ? AND state = 'live' AND boot_id = ?", (owner, self._now.boot_id)
         )
-        return offered is not None and registration in json.loads(offered)
+        try:
+            return offered is not None and registration in json.loads(offered)
+        except (ValueError, TypeError):
+            return False  # its row cannot be read
 
     def _require_present(self, owner: Incarnation) -> None:
         row = self._db.one("SELECT state, boot_id FROM worker WHERE id = ?", (owner,))

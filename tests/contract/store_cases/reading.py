@@ -9,6 +9,7 @@ import pytest
 from shared.ids import AttemptId, WorkId
 from shared.model.host import ClockMark
 from shared.model.instant import US_PER_S
+from shared.model.settings import DEFAULT
 from shared.model.work import Reason, WorkState
 from shared.policy.capacity import Wait
 from shared.store.contract import Tx
@@ -46,13 +47,13 @@ def ready_work_comes_by_priority_then_age_behind_the_cursor(world: World) -> Non
 
 @case(pytest.mark.req("C01"))
 def ready_work_of_skipped_scopes_and_below_is_left_out(world: World) -> None:
-    ids = {scope: world.submit(scope=scope) for scope in ("ops", "ops/backup", "opsy", "o", "_ps", "")}
+    ids = {scope: world.submit(scope=scope) for scope in ("ops", "ops/backup", "opsy", "o", "o_s", "oxs", "")}
 
-    found = world.store.read(lambda tx: tx.ready("jobs", after=None, limit=9, skip_scopes=("ops", "_ps")))
+    found = world.store.read(lambda tx: tx.ready("jobs", after=None, limit=9, skip_scopes=("ops", "o_s")))
 
-    assert [work.id for work in found] == [ids["opsy"], ids["o"], ids[""]]
+    assert [work.id for work in found] == [ids["opsy"], ids["o"], ids["oxs"], ids[""]]
     behind = world.store.read(lambda tx: tx.ready("jobs", after=(0, 4), limit=9, skip_scopes=("ops",)))
-    assert [work.id for work in behind] == [ids["_ps"], ids[""]]
+    assert [work.id for work in behind] == [ids["o_s"], ids["oxs"], ids[""]]
 
 
 @case(pytest.mark.req("C01", "C02", "S01"))
@@ -240,10 +241,11 @@ def a_jump_of_the_clock_is_told_and_the_last_one_is_remembered(world: World) -> 
 @case(pytest.mark.req("E09"))
 def configurations_are_generations(world: World) -> None:
     assert world.store.read(lambda tx: tx.config()) is None
-    first = world.store.write(lambda tx: tx.activate_config("{}", "a", "/t.toml"))
-    same = world.store.write(lambda tx: tx.activate_config("{}", "a", "/t.toml"))
-    moved = world.store.write(lambda tx: tx.activate_config("{}", "a", "/u.toml"))
-    back = world.store.write(lambda tx: tx.activate_config("{}", "a", "/t.toml"))
+    body, digest = DEFAULT.to_json(), DEFAULT.digest
+    first = world.store.write(lambda tx: tx.activate_config(body, digest, "/t.toml"))
+    same = world.store.write(lambda tx: tx.activate_config(body, digest, "/t.toml"))
+    moved = world.store.write(lambda tx: tx.activate_config(body, digest, "/u.toml"))
+    back = world.store.write(lambda tx: tx.activate_config(body, digest, "/t.toml"))
 
     assert (first, same, moved, back) == (1, 1, 2, 3)
     active, old = world.store.read(lambda tx: (tx.config(), tx.config(2)))
