@@ -8,10 +8,11 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from chaos.commands import session
+from chaos.commands import guards, session
 from chaos.ledger import Ledger
 from chaos.results import Coverage, Found
 from chaos.simulation import corpus
+from chaos.simulation.controls import SEEDS_MAX
 from chaos.simulation.run import DEFAULTS, Options, Outcome, simulate
 from chaos.simulation.shrink import Shrinker
 from chaos.simulation.sweep import Tally, sweep
@@ -50,12 +51,21 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--workers", metavar="N", help=f"workers in each history ({DEFAULTS.workers})")
     parser.add_argument("--harms", metavar="N", help=f"items of harm in each history, at most ({DEFAULTS.harms})")
     parser.add_argument("--corpus", type=Path, metavar="FILE", help="replay what is written there instead")
+    parser.add_argument(
+        "--guards",
+        action="store_true",
+        help=f"take each guard away instead, and wait for its check ({SEEDS_MAX} histories of each at most)",
+    )
     return session.drill("simulate", parser, argv, _play)
 
 
 def _play(given: Namespace, ledger: Ledger) -> None:
     if given.corpus is not None:
         _replay(given.corpus, ledger)
+        return
+    if given.guards:
+        first = _number(given.seed, "--seed", 0, least=0)
+        guards.play(ledger, first=first, seeds=_number(given.seeds, "--seeds", SEEDS_MAX))
         return
     options = Options(
         works=_number(given.works, "--works", DEFAULTS.works),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from chaos import cli, results
 from chaos.checks import CHECKS
+from chaos.commands import guards as command
 from chaos.guards import GUARDS, Guard, guard
 from chaos.simulation.controls import SCENES, WrongCheckError, hunt, hunted, play
 from shared.store.sqlite import holding
@@ -66,3 +69,42 @@ def test_scenes_and_checks_are_named_as_they_are() -> None:
     for one in GUARDS:
         assert (one.caught_by is None) == (one.covered_by is not None), one.name
         assert {*one.entails, *([one.caught_by] if one.caught_by else [])} <= checks, one.name
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two guards are enough for a command."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(command, "hunted", lambda: [guard("lease_at_go"), guard("proof_of_stop")])
+
+
+@pytest.mark.usefixtures("two")
+def test_the_command_tells_what_noticed_each_guard(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    place = tmp_path / "result.json"
+
+    assert cli.main(["simulate", "--guards", "--seeds", "50", "--result", str(place)], home=None) == 0
+
+    told = capsys.readouterr().out
+    assert "replay with: tenure drill simulate --guards --seed 0 --seeds 50" in told
+    assert "gates_open_under_a_live_pin fired after" in told
+    assert "not hunted: behind it stands the fence" in told
+    noticed = [(one.name, one.check) for one in results.read(place).guards]
+    assert noticed == [
+        ("lease_at_go", "gates_open_under_a_live_pin"),
+        ("proof_of_stop", "slots_are_freed_on_proof"),
+    ]
+
+
+@pytest.mark.usefixtures("two")
+def test_a_guard_that_nobody_misses_fails_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unmissed = replace(guard("accept_timeout"), caught_by="epochs_only_rise")
+    mistaken = replace(guard("lease_at_go"), caught_by="epochs_only_rise")
+    monkeypatch.setattr(command, "hunted", lambda: [unmissed])
+    assert cli.main(["simulate", "--guards", "--seeds", "1"], home=None) == 1
+    assert "epochs_only_rise fired never" in capsys.readouterr().out
+
+    monkeypatch.setattr(command, "hunted", lambda: [mistaken])
+    assert cli.main(["simulate", "--guards", "--seeds", "20"], home=None) == 1
+    assert "without lease_at_go, seed" in capsys.readouterr().out
