@@ -112,7 +112,7 @@ def _chosen(history: History, axis: _Axis, findings: Sequence[Finding], most: in
                 chosen.setdefault(WorkId(word), finding.check)
     epochs = {work: sum(attempt.epoch for attempt in history.attempts_of(work)) for work in history.works}
     for work, count in sorted(epochs.items(), key=lambda item: (-item[1], item[0]))[:1]:
-        chosen.setdefault(work, f"{count} epochs, the most")
+        chosen.setdefault(work, f"{count} leases, the most")
     slow = {work: _recovery_us(history, axis, work) for work in history.works}
     for work, us in sorted(slow.items(), key=lambda item: (-item[1], item[0]))[:1]:
         if us:

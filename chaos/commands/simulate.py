@@ -26,6 +26,7 @@ from shared.model.instant import US_PER_S, elapsed_us
 SEEDS = 1_000
 SHOWN_STEPS = 60
 FAILURES_SHRUNK = 3
+SHOWN_OF = 20
 TELL_EVERY_US = 2 * US_PER_S
 
 
@@ -96,6 +97,8 @@ def _play(given: Namespace, ledger: Ledger) -> None:
     for seed in sorted(total.failed)[FAILURES_SHRUNK:]:
         for finding in total.failed[seed]:
             ledger.findings.append(Found(finding.check, finding.what, f"tenure drill simulate --seed {seed}{sizes}"))
+    if total.histories > 1 and not total.failed:
+        _show(seeds, options, ledger)
     ledger.say(f"{total.histories} histories, {total.steps} boundaries reached, {len(total.failed)} failed")
 
 
@@ -157,6 +160,13 @@ def _tell(outcome: Outcome, command: str, ledger: Ledger) -> None:
     ledger.say(f"  replay with: {command}")
     ledger.say(f"  the short one: tenure drill simulate --corpus {kept}")
     ledger.stories += stories(small.history, findings=small.findings, seed=outcome.seed)
+
+
+def _show(seeds: range, options: Options, ledger: Ledger) -> None:
+    """For the page, where nothing failed: of the first histories the one in which attempts changed hands most often."""
+    outcomes = [simulate(seed, options) for seed in seeds[:SHOWN_OF]]
+    busiest = max(outcomes, key=lambda one: sum(attempt.epoch for attempt in one.history.attempts.values()))
+    ledger.stories += stories(busiest.history, seed=busiest.seed)
 
 
 def _replay(path: Path, ledger: Ledger) -> None:

@@ -20,7 +20,7 @@ def number(value: float) -> str:
     if isinstance(value, int) or value == int(value):
         return f"{int(value):,}".replace(",", THIN)
     digits = 2 if abs(value) < 10 else 1
-    return f"{value:,.{digits}f}".replace(",", THIN)
+    return f"{value:,.{digits}f}".rstrip("0").rstrip(".").replace(",", THIN)
 
 
 def took(ms: int) -> str:

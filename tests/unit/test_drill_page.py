@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from chaos.report.page import FINDINGS_MAX, page
+from chaos.report.text import number, took
 from chaos.report.timeline import TICKS_MAX, ticks
 from chaos.report.verdict import PROMISE, Tone, verdict
 from chaos.results import Coverage, Found, Guard, Lane, Span, Story
@@ -195,3 +196,28 @@ def test_ticks_are_few_round_and_within_the_axis(whole_us: int) -> None:
     assert 1 <= len(found) <= TICKS_MAX
     assert found[-1] <= whole_us
     assert all(re.fullmatch("[125]0*", str(b - a)) for a, b in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0, "0"),
+        (12, "12"),
+        (2.8, "2.8"),
+        (0.256, "0.26"),
+        (41.55, "41.5"),
+        (9.999, "10"),
+        (1234567, "1\u202f234\u202f567"),
+        (5.0, "5"),
+    ],
+)
+def test_numbers_are_grouped_and_no_longer_than_they_need_be(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("ms", "shown"),
+    [(812, "812 ms"), (4_200, "4.2 s"), (59_999, "60.0 s"), (65_000, "1 min 5 s"), (7_800_000, "2 h 10 min")],
+)
+def test_durations_have_two_units_at_most(ms: int, shown: str) -> None:
+    assert took(ms).replace("\u202f", " ") == shown

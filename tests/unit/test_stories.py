@@ -71,7 +71,7 @@ def lane(story: Story, name: str) -> Lane:
 def test_the_work_with_the_most_epochs_is_told_from_its_first_event_on(history: History) -> None:
     (story,) = stories(history, seed=9)
 
-    assert (story.title, story.seed) == ("w1: 2 epochs, the most", 9)
+    assert (story.title, story.seed) == ("w1: 2 leases, the most", 9)
     assert [each.name for each in story.lanes] == ["leader", "w1", "w1.1", "pid 7", "worker-1.1", "worker-2.1"]
     assert lane(story, "leader").spans == (
         Span(0, 50 * MS, "generation 1, coordinator.1", "leader"),
@@ -115,7 +115,7 @@ def test_a_process_of_a_simulation_is_drawn_exactly(history: History) -> None:
 def test_what_a_finding_names_comes_first(history: History) -> None:
     told = stories(history, findings=[Finding("statuses_are_true", "w2.1 ended with 7, recorded is 0")])
 
-    assert [story.title for story in told] == ["w2: statuses_are_true", "w1: 2 epochs, the most"]
+    assert [story.title for story in told] == ["w2: statuses_are_true", "w1: 2 leases, the most"]
     assert lane(told[0], "pid 8").spans[0].label == "epoch 1, no end seen"
     assert [story.title for story in stories(history, most=0)] == []
 
@@ -123,7 +123,7 @@ def test_what_a_finding_names_comes_first(history: History) -> None:
 def test_a_finding_that_names_no_work_of_the_history_chooses_none(history: History) -> None:
     told = stories(history, findings=[Finding("generations_only_rise", "generation 1 followed 2, see w99")])
 
-    assert [story.title for story in told] == ["w1: 2 epochs, the most"]
+    assert [story.title for story in told] == ["w1: 2 leases, the most"]
 
 
 def test_the_slowest_recovery_is_told_besides_the_most_epochs(history: History) -> None:
@@ -137,7 +137,7 @@ def test_the_slowest_recovery_is_told_besides_the_most_epochs(history: History) 
 
     told = stories(replace(history, events=EVENTS + more, attempts=attempts))
 
-    assert [story.title for story in told] == ["w1: 3 epochs, the most", "w2: slowest to be recovered, 880 ms"]
+    assert [story.title for story in told] == ["w1: 3 leases, the most", "w2: slowest to be recovered, 880 ms"]
 
 
 def test_harm_is_marked_where_it_was_done_and_to_whom(history: History) -> None:
@@ -194,7 +194,7 @@ def test_an_empty_history_tells_nothing() -> None:
 def test_a_recorded_history_is_told_within_its_axis() -> None:
     told = stories(clean_history(), most=2)
 
-    assert told[0].title.endswith("epochs, the most")
+    assert told[0].title.endswith("leases, the most")
     for story in told:
         assert {lane.kind for lane in story.lanes} == {"leader", "work", "attempt", "process", "worker"}
         assert any(span.kind == "lease" for each in story.lanes for span in each.spans)
