@@ -248,6 +248,7 @@ def test_a_prober_in_the_way_does_not_break_a_launch(host: Host) -> None:
     assert host.await_end(held[0].pin).status == 0
 
 
+@pytest.mark.req("M05")
 class TestFullDisk:
     """A full disk fails a launch before its gate, and loses no end of a job that got past it."""
 

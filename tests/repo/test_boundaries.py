@@ -67,6 +67,7 @@ EXCEPTIONS = {
     ("shared/store/sqlite/ballast.py", "Ballast._make", ".unlink()"): "space of a file that has no name yet",
     ("shared/store/sqlite/inspect.py", "backup", ".unlink()"): "a copy that came to nothing",
     ("shared/store/sqlite/inspect.py", "_open", ".raw"): "reads only",
+    ("shared/store/sqlite/readable.py", "unreadable", ".raw"): "reads only",
     ("shared/store/sqlite/migrate.py", "_migrate", ".raw"): "inside a transaction that MIGRATE_COMMIT ends",
     (
         "shared/store/sqlite/store.py",

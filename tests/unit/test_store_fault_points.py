@@ -196,7 +196,7 @@ def retry_after_commit(stage: Stage, store: SqliteStore) -> None:
     assert (stage.kept() == "something else") == (transition_of(stage.name) in REPEATS)
 
 
-@pytest.mark.req("M05", "M02", "E07")
+@pytest.mark.req("M05", "E07", "D02")
 @pytest.mark.parametrize("name", SCENES)
 def test_a_fault_at_any_point_keeps_nothing_or_all_and_says_which(name: str) -> None:
     with ram_folder() as folder:
