@@ -41,9 +41,7 @@ class Ledger:
     def found_something(self) -> bool:
         """A check fired, or a removed guard was not noticed."""
         return bool(
-            self.findings
-            or any(cell.findings for cell in self.cells)
-            or any(guard.seeds is None for guard in self.guards)
+            self.findings or any(cell.findings for cell in self.cells) or any(guard.is_missed for guard in self.guards)
         )
 
     def result(self, now: Instant, *, cut_short: str = "") -> Result:

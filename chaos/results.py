@@ -117,13 +117,22 @@ class Guard:
     """A guard of the product that was removed on purpose.
 
     Attributes:
-        check: The check that is to fire then.
+        keeps: What it keeps from happening.
+        check: The check that is to fire then; empty where none can.
         seeds: How many histories it took until it did; None: it never did.
+        covered: Where no check can fire: what else stands behind the guard; else empty.
     """
 
     name: str
+    keeps: str
     check: str
     seeds: int | None
+    covered: str
+
+    @property
+    def is_missed(self) -> bool:
+        """It was taken away, and nothing noticed."""
+        return self.seeds is None and not self.covered
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,13 @@ def play(ledger: Ledger, *, first: int, seeds: int) -> None:
             ledger.say(f"{guard.name:{WIDTH}}  {error}")
             continue
         noticed = None if caught.outcome is None else caught.seeds
-        ledger.guards.append(Noticed(guard.name, guard.caught_by, noticed))
+        ledger.guards.append(Noticed(guard.name, guard.keeps, guard.caught_by, noticed, ""))
         told = "never" if noticed is None else f"after {noticed}"
         ledger.say(f"{guard.name:{WIDTH}}  keeps from: {guard.keeps}")
         ledger.say(f"{'':{WIDTH}}  {guard.caught_by} fired {told}: {caught.finding.what if caught.finding else ''}")
     for guard in GUARDS:
         if guard.covered_by is not None:
+            ledger.guards.append(Noticed(guard.name, guard.keeps, "", None, guard.covered_by))
             ledger.say(f"{guard.name:{WIDTH}}  keeps from: {guard.keeps}")
             ledger.say(f"{'':{WIDTH}}  not hunted: {guard.covered_by}")
     ledger.totals["guards noticed"] = sum(guard.seeds is not None for guard in ledger.guards)

@@ -49,21 +49,31 @@ def guards(found: Sequence[Guard]) -> str:
     """Each guard that was taken away, the check that is to notice, and after how many histories it did."""
     if not found:
         return ""
-    missed = sum(guard.seeds is None for guard in found)
-    rows = "".join(_guard(guard) for guard in found)
-    line = f"{several(len(found), 'guard')} removed, one at a time; " + (
+    missed = sum(guard.is_missed for guard in found)
+    hunted = sum(not guard.covered for guard in found)
+    line = f"{several(hunted, 'guard')} taken away, one at a time; " + (
         f"{missed} not noticed." if missed else "every time it was noticed."
     )
     return (
-        f'<section class="block"><h3>Guards</h3><p>{line}</p><div class="wide"><table class="plain narrow"><thead><tr>'
-        f'<th scope="col">guard removed</th><th scope="col">check that fired</th><th scope="col" class="n">seeds until then</th>'
-        f"</tr></thead><tbody>{rows}</tbody></table></div></section>"
+        f'<section class="block"><h3>Guards</h3><p>{line}</p><div class="wide"><table class="plain"><thead><tr>'
+        '<th scope="col">guard</th><th scope="col">keeps from happening</th><th scope="col">noticed without it</th>'
+        '<th scope="col" class="n">histories until then</th></tr></thead>'
+        f"<tbody>{''.join(_guard(guard) for guard in found)}</tbody></table></div></section>"
     )
 
 
 def _guard(guard: Guard) -> str:
-    seeds = '<b class="bad">✕ never</b>' if guard.seeds is None else f'<span class="ok">✓</span> {number(guard.seeds)}'
-    return f'<tr><th scope="row">{safe(guard.name)}</th><td><code>{safe(guard.check)}</code></td><td class="n">{seeds}</td></tr>'
+    if guard.covered:
+        noticed, seeds = f'<span class="faint">{safe(guard.covered)}</span>', '<span class="faint">– not tried</span>'
+    else:
+        noticed = f"<code>{safe(guard.check)}</code>"
+        seeds = (
+            '<b class="bad">✕ never</b>' if guard.seeds is None else f'<span class="ok">✓</span> {number(guard.seeds)}'
+        )
+    return (
+        f'<tr><th scope="row"><code>{safe(guard.name)}</code></th><td>{safe(guard.keeps)}</td><td>{noticed}</td>'
+        f'<td class="n">{seeds}</td></tr>'
+    )
 
 
 def coverage(found: Sequence[Coverage]) -> str:

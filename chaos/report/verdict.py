@@ -50,7 +50,7 @@ def findings(result: Result) -> list[Finding]:
     found += [
         Finding(guard.name, guard.check, "the guard was removed, and the check never fired", result.command)
         for guard in result.guards
-        if guard.seeds is None
+        if guard.is_missed
     ]
     return found
 
@@ -66,13 +66,17 @@ def verdict(results: Sequence[Result]) -> Verdict:
     short = next((result.cut_short for result in results if result.cut_short), "")
     if short:
         return Verdict(Tone.OPEN, f"Cut short ({short}); nothing was found until then")
-    if not any(_has_tried(result) for result in results):
-        return Verdict(Tone.OPEN, "Nothing was tried")
-    return Verdict(Tone.GOOD, PROMISE)
+    if any(_has_tried(result) for result in results):
+        return Verdict(Tone.GOOD, PROMISE)
+    removed = sum(guard.seeds is not None for result in results for guard in result.guards)
+    if removed:
+        return Verdict(Tone.GOOD, f"{several(removed, 'guard')} taken away, each noticed by its check")
+    return Verdict(Tone.OPEN, "Nothing was tried")
 
 
 def _has_tried(result: Result) -> bool:
-    return any(not cell.skipped for cell in result.cells) or any(result.totals.values()) or bool(result.guards)
+    """Whether tenure as it is was harmed; taking guards away says something of the checks only."""
+    return any(not cell.skipped for cell in result.cells) or (any(result.totals.values()) and not result.guards)
 
 
 def _parts(text: str) -> tuple[str, str]:

@@ -84,7 +84,7 @@ def a_result(*, host: Host = A_HOST, hostile: bool = False, **changed: object) -
         findings=(Found("jobs_are_one_set", HOSTILE, f"tenure drill run --seed 5 {HOSTILE}"),) if hostile else (),
         figures=(Figure("recovery after a worker's kill", "ms", 41.5, 93.25, 101.0, 200),),
         coverage=(Coverage("claim_commit", 120, 118), Coverage("pin_commit", 90, 0)),
-        guards=(Guard("fence of finish", "statuses_are_true", 12),),
+        guards=(Guard("fence of finish", "a late end", "statuses_are_true", 12, ""),),
         stories=(a_story(HOSTILE) if hostile else a_story(),),
     )
     return replace(result, **changed)  # type: ignore[arg-type]

@@ -59,6 +59,9 @@ class Page(HTMLParser):
 
 
 FAILED = a_cell(side="before", harm="STOP", findings=("epochs_only_rise: w1.1 went from epoch 3 to 2",), came_to="hold")
+MISSED = Guard("fence", "a late write", "epochs_only_rise", None, "")
+NOTICED = Guard("pin", "a second run", "launches_follow_their_pin", 3, "")
+COVERED = Guard("queue", "writers that starve", "", None, "behind it stands SQLite's own lock")
 SKIPPED = a_cell("pin_commit", skipped="no strace on this host")
 
 
@@ -130,7 +133,9 @@ def test_kinds_from_outside_name_no_class_of_their_own() -> None:
             Tone.BAD,
             "2 findings: jobs_are_one_set (2)",
         ),
-        ({"guards": (Guard("fence", "epochs_only_rise", None),)}, Tone.BAD, "1 finding: epochs_only_rise"),
+        ({"guards": (MISSED,)}, Tone.BAD, "1 finding: epochs_only_rise"),
+        ({"cells": (), "guards": (NOTICED, COVERED)}, Tone.GOOD, "1 guard taken away, each noticed by its check"),
+        ({"cells": (), "guards": (COVERED,)}, Tone.OPEN, "Nothing was tried"),
         ({"cut_short": "interrupted"}, Tone.OPEN, "Cut short (interrupted); nothing was found until then"),
         ({"cut_short": "interrupted", "cells": (FAILED,)}, Tone.BAD, "1 finding: epochs_only_rise"),
         ({"cells": (), "totals": {}, "guards": ()}, Tone.OPEN, "Nothing was tried"),
@@ -175,13 +180,19 @@ def test_findings_beyond_what_can_be_read_are_counted() -> None:
 
 
 def test_a_boundary_that_was_never_reached_and_a_guard_that_was_never_missed_are_said() -> None:
-    read = Page(
-        page([a_result(coverage=(Coverage("go_send", 3, 0),), guards=(Guard("fence", "epochs_only_rise", None),))])
-    )
+    read = Page(page([a_result(coverage=(Coverage("go_send", 3, 0),), guards=(MISSED,))]))
 
     assert "1 not reached on both sides" in read.said
     assert "– never" in read.said
     assert "✕ never" in read.said
+
+
+def test_a_guard_with_another_defence_behind_it_is_no_finding() -> None:
+    read = Page(page([a_result(guards=(NOTICED, COVERED))]))
+
+    assert "1 guard taken away, one at a time; every time it was noticed." in read.said
+    assert "behind it stands SQLite's own lock" in read.said
+    assert "✕ never" not in read.said
 
 
 def test_a_result_with_nothing_in_it_is_a_page() -> None:
