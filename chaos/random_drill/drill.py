@@ -21,7 +21,7 @@ from chaos.random_drill.roster import Roster
 from shared.model.attempt import Attempt
 
 LOOK_EVERY_S = 0.05
-SAY_EVERY_S = 5.0
+SAY_EVERY_S = 10.0
 REST_BOUND_S = 90.0
 CANCEL_AGAIN_S = 0.2
 FAULTS_MAX = 10
