@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaos.harness import Harness, StillWaitingError
 from chaos.history import Fault, History, Seen, output_in, record
 from chaos.random_drill.load import PlannedJob
 from chaos.random_drill.operator import Answer, Operator
-from chaos.random_drill.processes import Blow, Processes
+from chaos.random_drill.processes import Blow
 from chaos.random_drill.roster import Admission, Roster
+from chaos.random_drill.watch import Watch, lives
 from chaos.witness import Mark
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt
@@ -56,7 +57,7 @@ class Aftermath:
     blows: tuple[Blow, ...]
 
 
-def look_back(harness: Harness, roster: Roster, operator: Operator, processes: Processes, not_over: str) -> Aftermath:
+def look_back(harness: Harness, roster: Roster, operator: Operator, watch: Watch, not_over: str) -> Aftermath:
     """Read and see everything, at rest."""
     works = harness.read(lambda tx: {work.id: work for work in all_works(tx)})
     jobs = roster.found(works.values())
@@ -66,8 +67,9 @@ def look_back(harness: Harness, roster: Roster, operator: Operator, processes: P
         jobs=roster.jobs(works),
         lines=harness.witness.lines(),
         config=harness.config,
-        seen=Seen(faults=(*processes.faults, *logged_errors(harness.logs))),
+        seen=Seen(faults=(*watch.processes.faults, *logged_errors(harness.logs)), looks=tuple(watch.looks)),
     )
+    history = replace(history, lives=lives(watch.processes, history.events))
     broken = {}
     for attempt in history.attempts.values():
         job = jobs.get(attempt.work_id)
@@ -86,7 +88,7 @@ def look_back(harness: Harness, roster: Roster, operator: Operator, processes: P
         broken_outputs=broken,
         left=() if not_over else _left(harness),
         not_over=not_over,
-        blows=tuple(processes.blows),
+        blows=tuple(watch.processes.blows),
     )
 
 

@@ -18,6 +18,7 @@ from chaos.random_drill.operator import Operator
 from chaos.random_drill.plan import EXTRA, FROZEN_S, STANDBY, WORKERS, Harm, Step
 from chaos.random_drill.processes import Processes
 from chaos.random_drill.roster import Roster
+from chaos.random_drill.watch import Watch
 from shared.model.attempt import Attempt
 
 LOOK_EVERY_S = 0.05
@@ -42,6 +43,7 @@ class RandomDrill:
         self.roster = Roster()
         self.processes = Processes(self.harness)
         self.operator = Operator(self.harness, self.roster, self.processes.look)
+        self.watch = Watch(self.harness, self.processes)
         self.played = 0
         self.rested = ""
         self._steps = steps
@@ -91,7 +93,7 @@ class RandomDrill:
     def look_back(self) -> Aftermath:
         """Everything there is to know."""
         self.operator.note_cancels()
-        return look_back(self.harness, self.roster, self.operator, self.processes, self.rested)
+        return look_back(self.harness, self.roster, self.operator, self.watch, self.rested)
 
     def _is_at_rest(self) -> bool:
         self._serve(0)
@@ -106,6 +108,7 @@ class RandomDrill:
         while True:
             self.processes.look()
             self.operator.look()
+            self.watch.look()
             self.harness.reap_orphans()
             while self._due and self._due[0][0] <= time.monotonic():
                 heapq.heappop(self._due)[2]()

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from chaos.harness import COORDINATOR, Harness, Running
-from chaos.history import Fault
+from chaos.history import PAGE, Fault
 from chaos.random_drill.plan import STANDBY, Held
 from shared import boundary
 from shared.boundary import Boundary
@@ -50,6 +50,22 @@ class Blow:
 
 
 @dataclass(slots=True)
+class Term:
+    """When a coordinator or worker was there, in numbers of the changefeed.
+
+    Attributes:
+        from_seq: The last event before it was started.
+        until_seq: The last event right before it was killed or asked to leave; None: neither was done.
+        failed: It ended by itself.
+    """
+
+    pid: int
+    from_seq: int
+    until_seq: int | None = None
+    failed: bool = False
+
+
+@dataclass(slots=True)
 class _Leaving:
     running: Running
     until_s: float
@@ -63,6 +79,7 @@ class Processes:
         killed: Counted, by kind.
         blows: In the order they were dealt.
         faults: Deaths that nobody brought about.
+        terms: Of each coordinator and worker, in the order they were started.
     """
 
     harness: Harness
@@ -72,6 +89,14 @@ class Processes:
     _running: dict[str, Running] = field(default_factory=dict)
     _frozen: dict[str, float] = field(default_factory=dict)
     _leaving: list[_Leaving] = field(default_factory=list)
+    terms: list[Term] = field(default_factory=list)
+    _holders: list[Running] = field(default_factory=list)
+    _seq: int = 0
+
+    @property
+    def pids(self) -> set[int]:
+        """Of those that were started, and neither killed nor asked to leave since."""
+        return {running.pid for running in self._running.values()}
 
     @property
     def kills(self) -> int:
@@ -89,7 +114,9 @@ class Processes:
     def start(self, name: str, *, clock: tuple[float, float] | None = None) -> None:
         """Start it; see `Harness.start`."""
         role = COORDINATOR if name == STANDBY else name
+        from_seq = self._last_seq()
         self._running[name] = self.harness.start(role, clock=clock, drain_s=DRAIN_S)
+        self.terms.append(Term(self._running[name].pid, from_seq))
         if clock is not None:
             self._note(f"clock {clock[1] / 3600:+g} h after {clock[0]:g} s", name, self._running[name].pid)
 
@@ -106,6 +133,7 @@ class Processes:
         self._frozen.pop(name, None)
         if self._has_failed(name, running):
             return
+        self._term(running).until_seq = self._last_seq()
         led = name in (COORDINATOR, STANDBY) and self._leader_pid() == running.pid
         self._note("kill", name, running.pid, led=led)
         self.harness.kill(running)
@@ -148,17 +176,18 @@ class Processes:
         self._thaw(name, running)
         if self._has_failed(name, running):
             return
+        self._term(running).until_seq = self._last_seq()
         self._note("ask to leave", name, running.pid)
         boundary.kill(running.pid, signal.SIGTERM, Boundary.HARM_SIGNAL)
         self._leaving.append(_Leaving(running, time.monotonic() + LEAVE_BOUND_S))
 
-    def hold_store(self, held: Held, seconds: float) -> Running:
+    def hold_store(self, held: Held, seconds: float) -> None:
         """Have another process hold a lock of the store for a while."""
         self._note(f"hold the {held} for {seconds:.1f} s", "store")
         folder = self.harness.home
         words = [held, str(folder.queue_lock if held is Held.QUEUE else folder.store), f"{seconds:.3f}"]
         holder = [sys.executable, "-P", "-m", "chaos.random_drill.holder", *words]
-        return self.harness.spawn("holder", holder, env={})
+        self._holders.append(self.harness.spawn("holder", holder, env={}))
 
     def look(self) -> None:
         """Let go on what was frozen long enough, see who has left, start anew who ended by itself."""
@@ -181,8 +210,9 @@ class Processes:
 
     @property
     def is_settled(self) -> bool:
-        """Nobody is frozen or about to leave."""
-        return not self._frozen and not self._leaving
+        """Nobody is frozen or about to leave, and nobody keeps the store."""
+        self._holders = [holder for holder in self._holders if holder.process.poll() is None]
+        return not self._frozen and not self._leaving and not self._holders
 
     def _thaw(self, name: str, running: Running) -> None:
         if self._frozen.pop(name, None) is not None and running.process.poll() is None:
@@ -193,6 +223,7 @@ class Processes:
         code = running.process.poll()
         if code is None:
             return False
+        self._term(running).failed = True
         if code == GAVE_UP and STORE_BUSY in _tail(running):
             self._note(
                 "gave up on a busy store", name, running.pid
@@ -203,6 +234,14 @@ class Processes:
 
     def _fault(self, running: Running, error: str) -> None:
         self.faults.append(Fault(running.log.stem, error, _tail(running)))
+
+    def _term(self, running: Running) -> Term:
+        return next(term for term in reversed(self.terms) if term.pid == running.pid)
+
+    def _last_seq(self) -> int:
+        while page := self.harness.read(lambda tx: tx.events(after=self._seq, limit=PAGE)):
+            self._seq = page[-1].seq
+        return self._seq
 
     def _leader_pid(self) -> int | None:
         leader = self.harness.read(lambda tx: tx.leader())
