@@ -1,4 +1,4 @@
-"""docs/drills.md speaks of the drills there are, and of options that they take."""
+"""docs/drills.md speaks of the drills there are, and of options that they take; the room's own page, of every file in it."""
 
 from __future__ import annotations
 
@@ -28,3 +28,13 @@ def test_every_option_named_is_one_that_the_drill_takes(
     assert ended.value.code == 0
     for option in re.findall(r"--[a-z-]+", rest):
         assert option in taken
+
+
+def test_every_part_of_the_room_has_its_line() -> None:
+    lines = [line for line in (ROOT / "chaos" / "README.md").read_text("utf-8").splitlines() if line.startswith("| `")]
+    named = {name.rstrip("/") for line in lines for name in re.findall(r"`([\w./]+)`", line.split("|")[1])}
+    there = {
+        path.name for path in (ROOT / "chaos").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+
+    assert named == there - {"__init__.py"}
