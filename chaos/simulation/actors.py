@@ -30,6 +30,7 @@ from shared.errors import RefusedError, StoreUnavailableError, TenureError
 from shared.ids import AttemptId, Incarnation
 from shared.model.evidence import LockState, Pin
 from shared.store.contract import ReadTx
+from shared.store.sqlite.connection import Connect
 from shared.store.sqlite.place import Place
 from shared.store.sqlite.store import SqliteStore, open_store
 from shared.wake import COORDINATOR
@@ -54,6 +55,7 @@ class Stage:
 
     Attributes:
         home: A folder with a store of its own.
+        connect: Opens connections to that store.
         locks: Of each incarnation: the process that holds its lock file, and that file's inode.
         bells: Of each process that listens.
         stops: How each coordinator and worker is asked to end.
@@ -64,6 +66,7 @@ class Stage:
     home: Path
     baton: Baton
     fault: Callable[[Process, str], int | None]
+    connect: Connect
     locks: dict[str, tuple[Process, int]] = field(default_factory=dict)
     bells: dict[Process, SimulatedBell] = field(default_factory=dict)
     stops: dict[Process, Stop] = field(default_factory=dict)
@@ -79,7 +82,7 @@ class Stage:
         self.disk = Disk()
         self.jobs = Jobs(self.baton, self.table, self.disk)
         self.queue = QueueFile(self.baton)
-        self.observer = Observer(self.home, self.clock)
+        self.observer = Observer(self.home, self.clock, self.connect)
         self.jobs.last_seq = self.last_seq
         self.coordinators: list[tuple[Process, Coordinator]] = []
         self.workers: list[tuple[Process, Worker]] = []
@@ -87,6 +90,9 @@ class Stage:
     def close(self) -> None:
         """End everything."""
         self.baton.bury()
+        self.table.on_end = lambda _process: None
+        for process in self.table.living():
+            process.end(0)
         self.observer.close()
 
     def open(self, process: Process, *, check: bool = False) -> SqliteStore:
@@ -100,6 +106,7 @@ class Stage:
             place=PLACE,
             seam=FaultSeam(self.baton, process, self.fault),
             queue=SimulatedQueue(self.baton, self.queue, process, wait_s=WAIT_S),
+            connect=self.connect,
         )
         process.at_end.append(store.close)
         return store

@@ -6,12 +6,12 @@ import random
 from collections import Counter
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 from chaos.history import History, Job, Life, Look, Seen, look, record
 from chaos.simulation.actors import Stage
 from chaos.simulation.baton import Actor, Baton
 from chaos.simulation.harm import EVERYBODY, Harm, Kind
+from chaos.simulation.homes import Homes
 from chaos.simulation.jobs import FOREVER_US
 from chaos.simulation.jobs import Job as Behaviour
 from chaos.simulation.processes import KILL, Process
@@ -44,7 +44,7 @@ class Director:
 
     def __init__(
         self,
-        home: Path,
+        homes: Homes,
         baton: Baton,
         plan: tuple[Harm, ...],
         jobs: tuple[Behaviour, ...],
@@ -72,7 +72,7 @@ class Director:
         timed = [harm for harm in plan if harm.boundary is None and harm.kind is not Kind.FAULT]
         self._blows = sorted((harm for harm in timed if harm.step), key=lambda harm: harm.step)
         self._timed = [harm for harm in timed if not harm.step]
-        self.stage = Stage(home, baton, self._fault)
+        self.stage = Stage(homes.path, baton, self._fault, homes.warm.connect)
         self.stage.table.on_end = self._ended
         self.stage.table.keeps_status = self._chance.random() < 0.5
         self.stage.lost_rings = self._chance.choice((0.0, 0.0, 0.2, 1.0))

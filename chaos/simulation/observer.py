@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from shared.clock import Clock
 from shared.store.contract import ReadTx
-from shared.store.sqlite.connection import Connection
+from shared.store.sqlite.connection import Connect, Connection
 from shared.store.sqlite.reads import Reads
 
 R = TypeVar("R")
@@ -19,9 +19,9 @@ LAST_SEQ = "SELECT seq FROM sqlite_sequence WHERE name = 'event'"
 class Observer:
     """Reads; see `shared.store.contract.Store.read`."""
 
-    def __init__(self, home: Path, clock: Clock) -> None:
+    def __init__(self, home: Path, clock: Clock, connect: Connect) -> None:
         self._clock = clock
-        self._db = Connection(home / "store.db", wait_s=0)
+        self._db = Connection(home / "store.db", wait_s=0, connect=connect)
 
     def read(self, see: Callable[[ReadTx], R]) -> R:
         """Read one snapshot."""

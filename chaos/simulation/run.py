@@ -8,30 +8,21 @@ from __future__ import annotations
 import gc
 import logging
 import random
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from chaos.checks import Finding, examine
 from chaos.history import History
-from chaos.simulation.actors import PLACE
 from chaos.simulation.baton import Baton, Step
-from chaos.simulation.clock import SimulatedClock
 from chaos.simulation.director import Director
 from chaos.simulation.harm import Harm, draw_mood, draw_plan
+from chaos.simulation.homes import the_home
 from chaos.simulation.jobs import Job as Behaviour
 from chaos.simulation.jobs import command_of, draw_jobs
 from shared import boundary
 from shared.boundary import Boundary, Side
-from shared.home import create_home
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import Binding, Config, Settings
-from shared.store.sqlite.ballast import Ballast
-from shared.store.sqlite.store import create, open_store
 
 REST_BOUND_US = 1_800 * US_PER_S
 """Elapsed virtual time within which everything must have come to rest."""
@@ -99,19 +90,18 @@ def simulate(seed: int, options: Options = DEFAULTS) -> Outcome:
     gc.disable()
     try:
         config = _config(options, jobs, random.Random(f"{seed}/config"))
-        with _home(config) as home:
-            return _play(seed, options, jobs, plan, config, home)
+        return _play(seed, options, jobs, plan, config)
     finally:
         boundary.install(None)
         gc.enable()
         logging.disable(level)
 
 
-def _play(
-    seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[Harm, ...], config: Config, home: Path
-) -> Outcome:
+def _play(seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[Harm, ...], config: Config) -> Outcome:
+    homes = the_home()
+    homes.begin(config)
     baton = Baton(random.Random(f"{seed}/schedule"))
-    director = Director(home, baton, plan, jobs, config, workers=options.workers, seed=seed)
+    director = Director(homes, baton, plan, jobs, config, workers=options.workers, seed=seed)
     try:
         if options.keeps_status is not None:
             director.stage.table.keeps_status = options.keeps_status
@@ -155,67 +145,3 @@ def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random
     plain = Binding("plain", command, timeout_us=long_us, grace_us=grace_us)
     short = Binding("short", command, timeout_us=3 * US_PER_S, grace_us=grace_us)
     return Config(settings, bindings=(plain, *sorted(safe, key=lambda binding: binding.name), short))
-
-
-def play_in(folder: Path) -> None:
-    """Keep the home in that folder, whose end is the caller's; else in one that ends with this process."""
-    _BASE[:] = [folder]
-
-
-def ram_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder of its own, in memory where there is such a place."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own in it
-    return tempfile.TemporaryDirectory(prefix="tenure-simulation-", dir=memory if memory.is_dir() else None)
-
-
-# --- the home: one folder in memory for each process of ours, its store overwritten for each history
-
-
-@contextmanager
-def _home(config: Config) -> Iterator[Path]:
-    folder, content = _folder(), _store(config)
-    for leftover in ("store.db-wal", "store.db-shm"):
-        (folder / leftover).unlink(missing_ok=True)
-    with open(folder / "store.db", "r+b") as file:  # the same file: it knows its own inode
-        file.write(content)
-        file.truncate()
-    Ballast(folder).restore()
-    yield folder
-
-
-def forget_template() -> None:
-    """Make the store of the next history anew: the schema of the code has changed."""
-    _folder.cache_clear()
-    _store.cache_clear()
-    _EMPTY.clear()
-
-
-@cache
-def _folder() -> Path:
-    if not _BASE:
-        holder = ram_folder()
-        _HOLDERS.append(holder)
-        _BASE.append(Path(holder.name))
-    home = Path(tempfile.mkdtemp(prefix="home-", dir=_BASE[0])) / "home"
-    create_home(home)
-    create(home, SimulatedClock(Baton(random.Random(0))), place=PLACE)
-    _EMPTY.append((home / "store.db").read_bytes())
-    return home
-
-
-@cache
-def _store(config: Config) -> bytes:
-    """The content of a new store in which that configuration is active."""
-    folder = _folder()
-    (folder / "store.db").write_bytes(_EMPTY[0])
-    store = open_store(folder, SimulatedClock(Baton(random.Random(0))), place=PLACE)
-    try:
-        store.write(lambda tx: tx.activate_config(config.to_json(), config.digest, "/etc/tenure/tenure.toml"))
-    finally:
-        store.close()
-    return (folder / "store.db").read_bytes()
-
-
-_HOLDERS: list[tempfile.TemporaryDirectory[str]] = []
-_BASE: list[Path] = []
-_EMPTY: list[bytes] = []

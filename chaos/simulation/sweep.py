@@ -11,7 +11,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from chaos.checks import Finding
-from chaos.simulation.run import Options, play_in, ram_folder, simulate
+from chaos.simulation.homes import play_in, ram_folder
+from chaos.simulation.run import Options, simulate
 from shared.boundary import Boundary, Side
 
 CHUNK = 10
@@ -64,7 +65,7 @@ def sweep(seeds: range, options: Options, *, processes: int) -> Iterator[Tally]:
 
     Closing the iterator ends it: chunks under way are played to their end, no more are begun.
     """
-    chunks = iter([seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)])
+    chunks = (seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK))
     with ram_folder() as folder:
         pool = ProcessPoolExecutor(processes, get_context("spawn"), _begin, (folder,))
         try:

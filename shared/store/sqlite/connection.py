@@ -5,7 +5,7 @@ Rule: design §4, §11; research "store" §5, §9.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -54,6 +54,10 @@ _KNOWN_AT_COMMIT = (_BUSY, _LOCKED, _FULL, _CONSTRAINT)
 """Errors of COMMIT that say for certain that nothing was committed; a full disk never got the commit's last frame."""
 
 
+Connect = Callable[..., sqlite3.Connection]
+"""Opens the library's connection: its own `connect`, or one that keeps those that are closed for the next who asks."""
+
+
 class Seam(Protocol):
     """Where faults are put in: told of each point, it may raise an error of the library, or anything else."""
 
@@ -69,7 +73,9 @@ class Connection:
         failure: What made it unusable; None while it is fine. A failed connection is closed and opened again.
     """
 
-    def __init__(self, path: Path, *, wait_s: float, seam: Seam | None = None) -> None:
+    def __init__(
+        self, path: Path, *, wait_s: float, seam: Seam | None = None, connect: Connect = sqlite3.connect
+    ) -> None:
         """Open an existing database; never creates one.
 
         Args:
@@ -80,7 +86,7 @@ class Connection:
         self.failure: TenureError | None = None
         self._seam = seam
         try:
-            self.raw = sqlite3.connect(
+            self.raw = connect(
                 f"{path.absolute().as_uri()}?mode=rw",
                 uri=True,
                 isolation_level=None,
@@ -90,7 +96,7 @@ class Connection:
         except sqlite3.Error as error:
             raise translated(error, f"open {path}") from error
         self.raw.row_factory = sqlite3.Row
-        self._accounted = 0  # changes of rows that happened inside a transaction of ours
+        self._accounted = self.raw.total_changes  # rows written so far that went with a commit or were given up
 
     def set_pragmas(self) -> None:
         """Set what must hold on this connection and read it back. Raises StoreUnavailableError."""

@@ -21,7 +21,7 @@ from shared.store.sqlite import checks, wal
 from shared.store.sqlite.ballast import Ballast, is_full
 from shared.store.sqlite.cancels import Cancels
 from shared.store.sqlite.commands import Commands
-from shared.store.sqlite.connection import Connection, Seam
+from shared.store.sqlite.connection import Connect, Connection, Seam
 from shared.store.sqlite.coordination import Coordination
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.holding import Holding
@@ -74,6 +74,7 @@ class SqliteStore:
         wait_s: float,
         seam: Seam | None,
         queue: QueueLock | None,
+        connect: Connect,
         check: bool,
     ) -> None:
         self.clock = clock
@@ -85,6 +86,7 @@ class SqliteStore:
         self._wait_s = wait_s
         self._bound_s = wait_s
         self._seam = seam
+        self._connect = connect
         self._counted = (0, 0)
         self._incarnation: int | None = None
         self._data_version: int | None = None
@@ -202,7 +204,7 @@ class SqliteStore:
         return self._db
 
     def _open(self, *, check: bool) -> Connection:
-        db = Connection(self._path, wait_s=self._bound_s, seam=self._seam)
+        db = Connection(self._path, wait_s=self._bound_s, seam=self._seam, connect=self._connect)
         try:
             checks.check_identity(db, self._path)
             db.set_pragmas()
@@ -244,6 +246,7 @@ def open_store(
     place: Place | None = None,
     seam: Seam | None = None,
     queue: QueueLock | None = None,
+    connect: Connect = sqlite3.connect,
 ) -> SqliteStore:
     """Open the store of a home, after the checks.
 
@@ -254,6 +257,7 @@ def open_store(
         place: Where the home lies; looked up unless given.
         seam: Where a test puts faults in.
         queue: Stands in front of the write lock; the home's own queue file unless given.
+        connect: Opens the library's connection.
 
     Raises:
         StoreUnavailableError: each of its codes but `disk_full`, `io_error` says what was found.
@@ -265,7 +269,9 @@ def open_store(
     checks.check_place(home, place)
 
     def opened() -> SqliteStore:
-        return SqliteStore(paths, clock, place, ring=ring, wait_s=wait_s, seam=seam, queue=queue, check=check)
+        return SqliteStore(
+            paths, clock, place, ring=ring, wait_s=wait_s, seam=seam, queue=queue, connect=connect, check=check
+        )
 
     try:
         return opened()
