@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from chaos.checks import Finding
 from chaos.guards import GUARDS, Guard
 from chaos.simulation.harm import Harm, Kind
+from chaos.simulation.homes import forget_template
 from chaos.simulation.jobs import Job
-from chaos.simulation.run import DEFAULTS, Options, Outcome, forget_template, simulate
+from chaos.simulation.run import DEFAULTS, Options, Outcome, simulate
 from shared.boundary import Boundary, Side
 from shared.model.instant import US_PER_MS, US_PER_S
 

@@ -53,7 +53,12 @@ def compiled(store: SqliteStore, act: Callable[[], object]) -> int:
     """How often the library asked, while that ran, whether a statement being compiled is allowed."""
     asked: list[object] = []
     raw = store._db.raw
-    raw.set_authorizer(lambda *what: asked.append(what) or 0)
+
+    def allow(*what: object) -> int:
+        asked.append(what)
+        return 0
+
+    raw.set_authorizer(allow)
     try:
         act()  # to set it makes every statement be compiled once more
         asked.clear()
