@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -51,6 +52,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--minutes", type=_number("--minutes"), help="no more harm after so many; else until the plan is done"
     )
+    parser.add_argument(
+        "--small-disk", action="store_true", help="put the home on a small disk, and fill that too; takes root"
+    )
     return session.drill("run", parser, argv, _play)
 
 
@@ -63,10 +67,13 @@ def _play(given: Namespace, ledger: Ledger) -> None:
     minutes = "" if given.minutes is None else f" --minutes {given.minutes}"
     ledger.seed = seed
     ledger.command = f"tenure drill run --seed {seed} --kills {given.kills} --jobs {given.jobs}{minutes}"
+    ledger.command += " --small-disk" if given.small_disk else ""
     ledger.say(f"replay with: {ledger.command}")
-    steps = plan(seed, kills=given.kills, jobs=given.jobs)
+    steps = plan(seed, kills=given.kills, jobs=given.jobs, small_disk=given.small_disk)
     began = time.monotonic()
-    with RandomDrill(ledger.folder / "drill", steps, minutes=given.minutes, say=ledger.say) as drill:
+    with RandomDrill(
+        ledger.folder / "drill", steps, minutes=given.minutes, small_disk=given.small_disk, say=ledger.say
+    ) as drill:
         interrupt: KeyboardInterrupt | None = None
         try:
             drill.play()
@@ -80,7 +87,8 @@ def _play(given: Namespace, ledger: Ledger) -> None:
         killed = dict(drill.processes.killed)
         words = {"settled by a person": len(drill.operator.settled), "stops on a word": len(drill.operator.confirmed)}
     _book(after, killed, ledger)
-    ledger.totals |= {"steps": drill.played, **words}
+    harms = Counter(step.harm for step in steps[: drill.played])
+    ledger.totals |= {"steps": drill.played, **words, **{f"harm: {harm}": count for harm, count in harms.items()}}
     findings = judge(after)
     ledger.stories += stories(
         after.history, findings=findings, harms=figures.harms(after), seed=seed, clock=figures.true_clock(after)

@@ -73,7 +73,9 @@ def look_back(harness: Harness, roster: Roster, operator: Operator, watch: Watch
     broken = {}
     for attempt in history.attempts.values():
         job = jobs.get(attempt.work_id)
-        if job is not None and attempt.pin is not None and ran_by_itself(history, attempt):
+        if roster.disk_fills or job is None or attempt.pin is None:
+            continue
+        if ran_by_itself(history, attempt):
             directory = harness.home.attempts / attempt.pin.directory
             wrong = _broken(directory, job, shim_killed=attempt.work_id in roster.shims_killed)
             if wrong:

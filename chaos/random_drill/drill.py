@@ -13,6 +13,7 @@ from typing import Self
 
 from chaos.harness import COORDINATOR, Harness, StillWaitingError
 from chaos.random_drill.aftermath import Aftermath, look_back
+from chaos.random_drill.disk import SmallDisk
 from chaos.random_drill.load import CONFIG, PlannedJob
 from chaos.random_drill.operator import Operator
 from chaos.random_drill.plan import EXTRA, FROZEN_S, STANDBY, WORKERS, Harm, Step
@@ -33,14 +34,16 @@ Say = Callable[[str], None]
 class RandomDrill:
     """One run. A context: leaving it ends everything it brought about."""
 
-    def __init__(self, folder: Path, steps: list[Step], *, minutes: float | None, say: Say) -> None:
+    def __init__(self, folder: Path, steps: list[Step], *, minutes: float | None, small_disk: bool, say: Say) -> None:
         """Make the home.
 
         Args:
+            small_disk: On a disk of its own, which the plan fills.
             minutes: No step begins after so many; None: all of them are played.
         """
+        self._disk = SmallDisk(folder / "home") if small_disk else None
         self.harness = Harness(folder, CONFIG)
-        self.roster = Roster()
+        self.roster = Roster(disk_fills=small_disk)
         self.processes = Processes(self.harness)
         self.operator = Operator(self.harness, self.roster, self.processes.look)
         self.watch = Watch(self.harness, self.processes)
@@ -62,6 +65,8 @@ class RandomDrill:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.harness.__exit__(kind, error, trace)
+        if self._disk is not None:
+            self._disk.close()
 
     def play(self) -> None:
         """Play the steps."""
@@ -150,6 +155,7 @@ class RandomDrill:
             Harm.STANDBY: lambda _: self._come_or_go(STANDBY, processes.kill),
             Harm.EXTRA: lambda _: self._come_or_go(EXTRA, processes.leave),
             Harm.DRAIN: lambda step: self._replace(step.target),
+            Harm.FULL: lambda step: processes.fill_disk(step.lasts_s),
             Harm.BUSY: lambda step: processes.hold_store(step.held, step.lasts_s),
         }
 

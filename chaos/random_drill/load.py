@@ -176,12 +176,13 @@ class PlannedJob:
             middle = f"{hashlib.sha256(self.input).hexdigest()}\n".encode()
         return b"begun\n" + middle + b"done\n", errors
 
-    def expectation(self, work_id: WorkId, *, cancelled: bool, shim_killed: bool) -> Job:
+    def expectation(self, work_id: WorkId, *, cancelled: bool, shim_killed: bool, disk_fills: bool = False) -> Job:
         """How it may end, after what was done to it.
 
         Args:
             cancelled: A cancel of it was accepted.
             shim_killed: The drill killed a shim of it, so that its end may have gone unseen.
+            disk_fills: The disk may have been full when it printed.
         """
         return Job(
             work_id,
@@ -189,7 +190,7 @@ class PlannedJob:
             cancelled=cancelled,
             may_time_out=self.recipe.may_time_out,
             may_need_person=shim_killed,
-            output=None if self.size else self.prints[0].decode(),
+            output=None if self.size or disk_fills else self.prints[0].decode(),
         )
 
 

@@ -14,10 +14,11 @@ from functools import partial
 from typing import TypeVar
 
 from chaos.harness import Harness, Running
+from chaos.random_drill.disk import FULL_WORDS
 from chaos.random_drill.load import NUMBER_VARIABLE, PlannedJob, Via
 from chaos.random_drill.roster import POOL, Admission, Roster, new_work
 from chaos.witness import Line, Mark
-from shared.errors import RefusedError, StoreBusyError
+from shared.errors import RefusedError, StoreBusyError, StoreUnavailableError
 from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import Attempt, AttemptState, Ending, FailureClass
 from shared.model.cancel import Cancellation
@@ -28,9 +29,11 @@ from shared.store.contract import ReadTx, Tx
 
 R = TypeVar("R")
 
-BUSY_WORDS = ("was not free within", "database is locked")
+BUSY_WORDS = ("was not free within", "database is locked", FULL_WORDS)
 SETTLE_EVERY_S = 0.3
+FULL_PAUSE_S = 0.05
 TRIES_BEFORE_A_WORD = 3
+STORE_UNUSABLE = 3
 CALLS_MAX = 6
 """Commands at once; what is over that waits."""
 
@@ -154,6 +157,9 @@ class Operator:
 
     def _followed(self, job: PlannedJob, running: Running, code: int) -> None:
         told = running.log.read_text(errors="replace")
+        if code == STORE_UNUSABLE and FULL_WORDS in told:
+            self.roster.admissions[job.number] = Admission.REFUSED
+            return
         self.roster.admissions[job.number] = Admission.TAKEN
         self.answers.append(Answer(job, code, running.out.read_bytes(), told))
 
@@ -224,12 +230,17 @@ class Operator:
         self._calls.append((self.harness.call(name, words), ended))
 
     def _write(self, fn: Callable[[Tx], R]) -> R:
-        """Write, however long the store is busy: nothing was written while it was."""
+        """Write, however long the store is busy or its disk full: nothing was written while it was."""
         while True:
             try:
                 return self.harness.store.write(fn)
             except StoreBusyError:
                 self.meanwhile()
+            except StoreUnavailableError as error:
+                if error.code != "disk_full":
+                    raise
+                self.meanwhile()
+                time.sleep(FULL_PAUSE_S)
 
 
 def _cancel_attempt(tx: Tx, attempt: Attempt) -> None:

@@ -49,6 +49,7 @@ class Harm(StrEnum):
     DRAIN = "drain"  # a worker is asked to leave, and another comes
     EXTRA = "extra"  # a third worker comes, or is asked to leave
     BUSY = "busy"  # another process holds the store's lock for a while
+    FULL = "full"  # the disk of the home has no room for a while; only where it is a small one
     CLOCK = "clock"  # a worker or the coordinator is killed, and started with a wall clock that steps
 
 
@@ -66,6 +67,10 @@ WEIGHTS = {
     Harm.BUSY: 4,
     Harm.CLOCK: 6,
 }
+FULL_WEIGHT = 12
+"""Only with a small disk."""
+SMALL_DISK_SHARE = 20
+"""What is printed there, by this part less."""
 COSTS = {Harm.WORKER: 1, Harm.COORDINATOR: 1, Harm.PAIR: 2, Harm.EVERYONE: 1 + len(WORKERS), Harm.CLOCK: 1}
 """Kills of workers and coordinators that a step is sure to make."""
 
@@ -100,20 +105,26 @@ class Step:
     clock: tuple[float, float]
 
 
-def plan(seed: int, *, kills: int = KILLS, jobs: int = JOBS) -> list[Step]:
-    """The steps of a seed: at least so many kills of workers and coordinators, the jobs spread evenly over them."""
+def plan(seed: int, *, kills: int = KILLS, jobs: int = JOBS, small_disk: bool = False) -> list[Step]:
+    """The steps of a seed: at least so many kills of workers and coordinators, the jobs spread evenly over them.
+
+    Args:
+        small_disk: The home lies on a small disk, which is filled too; less is printed.
+    """
     chance = random.Random(seed)
+    weights = WEIGHTS | {Harm.FULL: FULL_WEIGHT} if small_disk else WEIGHTS
+    share = SMALL_DISK_SHARE if small_disk else 1
     harms: list[Harm] = []
     sure = 0
     while sure < kills:
-        harms += chance.choices(list(WEIGHTS), list(WEIGHTS.values()))
+        harms += chance.choices(list(weights), list(weights.values()))
         sure += COSTS.get(harms[-1], 0)
     for _ in range(kills // LEADER_FREEZE_KILLS):
         harms.insert(chance.randrange(len(harms)), Harm.FREEZE_LEADER)
     steps = []
     for index, harm in enumerate(harms):
         first, behind = jobs * index // len(harms), jobs * (index + 1) // len(harms)
-        batch = tuple(_job(chance, number) for number in range(first + 1, behind + 1))
+        batch = tuple(_job(chance, number, share) for number in range(first + 1, behind + 1))
         steps.append(_step(chance, batch, harm))
     return steps
 
@@ -132,7 +143,7 @@ def _step(chance: random.Random, jobs: tuple[PlannedJob, ...], harm: Harm) -> St
     )
 
 
-def _job(chance: random.Random, number: int) -> PlannedJob:
+def _job(chance: random.Random, number: int, share: int) -> PlannedJob:
     kind = chance.choices(list(Kind), [RECIPES[kind].weight for kind in Kind])[0]
     recipe = RECIPES[kind]
     via = chance.choices(list(_VIAS), list(_VIAS.values()))[0]
@@ -150,7 +161,7 @@ def _job(chance: random.Random, number: int) -> PlannedJob:
         kind=kind,
         seconds=chance.uniform(*recipe.seconds),
         status=chance.choice(recipe.statuses),
-        size=chance.choice(recipe.sizes) if recipe.sizes else 0,
+        size=chance.choice(recipe.sizes) // share if recipe.sizes else 0,
         scope=chance.choice(SCOPES),
         priority=chance.choice(PRIORITIES),
         via=via,

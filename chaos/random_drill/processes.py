@@ -8,9 +8,11 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from chaos.harness import COORDINATOR, Harness, Running
 from chaos.history import PAGE, Fault
+from chaos.random_drill.disk import FULL_WORDS, fill
 from chaos.random_drill.plan import STANDBY, Held
 from shared import boundary
 from shared.boundary import Boundary
@@ -20,9 +22,10 @@ from shared.process.identity import is_it
 
 DRAIN_S = 1.0
 LEAVE_BOUND_S = 20.0
+FILLER = "filler"
 LOG_TAIL_CHARS = 2_000
-GAVE_UP = 1
-STORE_BUSY = "tenure: the store's queue was not free"
+GAVE_UP = {1: "tenure: the store's queue was not free", 3: FULL_WORDS}
+"""How a process may end by itself that comes to a busy store, or a full disk, at its start."""
 
 SHIM = "shim"
 ZYGOTE = "zygote"
@@ -91,6 +94,7 @@ class Processes:
     _leaving: list[_Leaving] = field(default_factory=list)
     terms: list[Term] = field(default_factory=list)
     _holders: list[Running] = field(default_factory=list)
+    _filler: tuple[Path, float] | None = None
     _seq: int = 0
 
     @property
@@ -195,6 +199,9 @@ class Processes:
         for name, until_s in list(self._frozen.items()):
             if now >= until_s:
                 self._thaw(name, self._running[name])
+        if self._filler is not None and now >= self._filler[1]:
+            self._filler[0].unlink()
+            self._filler = None
         for leaving in list(self._leaving):
             code = leaving.running.process.poll()
             if code is None and now < leaving.until_s:
@@ -208,11 +215,19 @@ class Processes:
                 self._frozen.pop(name, None)
                 self.start(name)
 
+    def fill_disk(self, seconds: float) -> None:
+        """Leave no room on the home's disk for a while."""
+        if self._filler is None:
+            self._note(f"fill the disk for {seconds:.1f} s", "disk")
+            path = self.harness.home.path / FILLER
+            fill(path)
+            self._filler = (path, time.monotonic() + seconds)
+
     @property
     def is_settled(self) -> bool:
-        """Nobody is frozen or about to leave, and nobody keeps the store."""
+        """Nobody is frozen or about to leave, nobody keeps the store, and there is room."""
         self._holders = [holder for holder in self._holders if holder.process.poll() is None]
-        return not self._frozen and not self._leaving and not self._holders
+        return not self._frozen and not self._leaving and not self._holders and self._filler is None
 
     def _thaw(self, name: str, running: Running) -> None:
         if self._frozen.pop(name, None) is not None and running.process.poll() is None:
@@ -224,10 +239,8 @@ class Processes:
         if code is None:
             return False
         self._term(running).failed = True
-        if code == GAVE_UP and STORE_BUSY in _tail(running):
-            self._note(
-                "gave up on a busy store", name, running.pid
-            )  # at its start; whoever supervises it starts it anew
+        if _gave_up(code, _tail(running)):
+            self._note("gave up at its start", name, running.pid)  # whoever supervises it starts it anew
         else:
             self._fault(running, f"{name} ended by itself with {code}")
         return True
@@ -249,6 +262,10 @@ class Processes:
 
     def _note(self, what: str, who: str, pid: int | None = None, *, led: bool = False) -> None:
         self.blows.append(Blow(self.harness.clock.now().wall_us, what, who, pid, led))
+
+
+def _gave_up(code: int, told: str) -> bool:
+    return code in GAVE_UP and GAVE_UP[code] in told and "Traceback" not in told
 
 
 def _tail(running: Running) -> str:

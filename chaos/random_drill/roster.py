@@ -30,6 +30,7 @@ class Roster:
     admissions: By number; a job that is missing was never tried.
     work_ids: By number, where whoever handed it in was told.
     cancelled: Works whose cancel was accepted.
+    disk_fills: The home lies on a disk that is filled now and then.
     shims_killed: Works of which a shim was killed, or was about to be.
     """
 
@@ -38,6 +39,7 @@ class Roster:
     work_ids: dict[int, WorkId] = field(default_factory=dict)
     cancelled: set[WorkId] = field(default_factory=set)
     shims_killed: set[WorkId] = field(default_factory=set)
+    disk_fills: bool = False
 
     def expect(self, job: PlannedJob) -> None:
         """It is about to be handed in."""
@@ -51,7 +53,12 @@ class Roster:
     def jobs(self, works: Mapping[WorkId, Work]) -> list[Job]:
         """How each Work that is there and planned may end."""
         return [
-            job.expectation(work_id, cancelled=work_id in self.cancelled, shim_killed=work_id in self.shims_killed)
+            job.expectation(
+                work_id,
+                cancelled=work_id in self.cancelled,
+                shim_killed=work_id in self.shims_killed,
+                disk_fills=self.disk_fills,
+            )
             for work_id, job in self.found(works.values()).items()
         ]
 

@@ -20,6 +20,7 @@ from chaos.random_drill.plan import COSTS, JOBS, KILLS, Harm, plan
 from chaos.results import Result
 from chaos.witness import Mark
 from tests.support.processes import Reaper
+from tests.support.small_disks import small_disk
 from tests.support.waiting import wait_until
 
 # Read before the fixtures clear the environment of whoever runs this.
@@ -34,10 +35,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def drilled(folder: Path, seed: int, *, kills: int, jobs: int) -> tuple[int, Result]:
+def drilled(folder: Path, seed: int, *more: str, kills: int, jobs: int) -> tuple[int, Result]:
     print(f"replay with: TENURE_SEED={seed} ./scripts/test tests/crash/test_random_drill.py")
     place = folder / "result.json"
-    words = ["--seed", str(seed), "--kills", str(kills), "--jobs", str(jobs), "--result", str(place)]
+    words = ["--seed", str(seed), "--kills", str(kills), "--jobs", str(jobs), "--result", str(place), *more]
     return cli.main(["run", *words], home=None), results.read(place)
 
 
@@ -51,6 +52,7 @@ def test_200_kills_lose_nothing_and_run_nothing_twice(folder: Path) -> None:
     assert [found.said for found in result.findings] == []
     assert code == 0
     assert result.totals["kills"] >= KILLS
+    assert all(result.totals[f"harm: {harm}"] > 0 for harm in (Harm.SHIM, Harm.CLOCK))
     assert result.totals["takeovers"] > 0, "no kill hit a worker that held something: the drill has shown nothing"
     assert {figure.name.partition(",")[0] for figure in result.figures} >= {
         "worker killed",
@@ -67,6 +69,19 @@ def test_more_seeds(folder: Path, offset: int) -> None:
     code, result = drilled(folder, SEED + offset, kills=KILLS, jobs=JOBS)
 
     assert (code, [found.said for found in result.findings]) == (0, [])
+
+
+@pytest.mark.drills
+@pytest.mark.timeout(400)
+@pytest.mark.req("M05")
+def test_a_disk_that_fills_up_loses_nothing_either(folder: Path) -> None:
+    with small_disk(folder / "tried", "1m"):  # or skipped: nothing can be mounted here
+        pass
+    code, result = drilled(folder, SEED, "--small-disk", kills=KILLS // 2, jobs=JOBS // 2)
+
+    assert [found.said for found in result.findings] == []
+    assert code == 0
+    assert result.totals["harm: full"] > 0
 
 
 @pytest.mark.parametrize("fault", ["a start twice", "an end that was not"])
@@ -137,7 +152,9 @@ def test_a_plan_has_the_kills_and_jobs_that_were_asked_for(wanted: int, jobs: in
 def test_a_plan_of_many_has_every_kind_of_job_and_harm() -> None:
     steps = plan(3, kills=2_000, jobs=2_000)
 
-    assert set(Counter(step.harm for step in steps)) == set(Harm)
+    assert set(Counter(step.harm for step in steps)) == set(Harm) - {Harm.FULL}
+    small = plan(3, kills=2_000, jobs=2_000, small_disk=True)
+    assert set(Counter(step.harm for step in small)) == set(Harm)
     assert set(Counter(job.kind for step in steps for job in step.jobs)) == set(Kind)
     cancelled = [job for step in steps for job in step.jobs if job.cancel is not None]
     assert {job.cancel.attempt for job in cancelled if job.cancel is not None} == {True, False}
