@@ -233,14 +233,18 @@ class Harness:
 
         return self.read(read)
 
-    def wait_quiet(self, bound_s: float = QUIET_BOUND_S) -> None:
+    def wait_quiet(self, bound_s: float = QUIET_BOUND_S, *, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Wait until nothing is live or waiting any more.
+
+        Args:
+            meanwhile: Called before each look.
 
         Raises:
             StillWaitingError: it did not come to rest in time; what it came to is named.
         """
 
         def is_quiet() -> bool:
+            meanwhile()
             state: IdleState = self.read(lambda tx: tx.idle_state())
             return state.live == 0 and state.waiting == 0
 

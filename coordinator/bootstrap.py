@@ -19,7 +19,7 @@ from shared.ids import Incarnation
 from shared.logs import set_up_terminal
 from shared.model.evidence import LockState
 from shared.model.instant import US_PER_MS
-from shared.policy.lease import leader_lease_us
+from shared.policy.lease import leader_lease_us, store_wait_us
 from shared.process.filelock import IncarnationLock, probe
 from shared.process.watcher import Watcher
 from shared.store.active import active_config
@@ -60,15 +60,9 @@ def main(options: ChildOptions) -> None:
         return probe(home.run / f"{owner}.lock", device, inode)
 
     candidate = Candidate(Incarnation(name), os.getpid(), lock.device, lock.inode)
-    settings = store.read(active_config).config.settings
-    leadership = Leadership(
-        store,
-        clock,
-        candidate,
-        probe_lock,
-        lambda: bell.also_as(COORDINATOR),
-        lease_us=leader_lease_us(settings.lease_us),
-    )
+    lease_us = leader_lease_us(store.read(active_config).config.settings.lease_us)
+    store.bound_waits(store_wait_us(lease_us))
+    leadership = Leadership(store, clock, candidate, probe_lock, lambda: bell.also_as(COORDINATOR), lease_us=lease_us)
     coordinator = Coordinator(store, clock, leadership, probe_lock, watcher)
     options.stop.on_ask(bell.ring)
     log.info("coordinator.started", extra={"coordinator": name, "pid": os.getpid()})

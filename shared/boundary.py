@@ -136,9 +136,10 @@ class Trap:
             except ProcessLookupError:
                 pass  # an earlier shim of this drill got there first
         if self._victims is not Victims.WORKER:
-            os.kill(os.getpid(), self._signal)
+            # Raised, not sent: this very thread is hit before it goes on, while a signal to the process may take another first.
+            signal.raise_signal(self._signal)
             while os.path.exists(self.log + HOLD):  # a stopper of ours lets go on what it asks to end
-                os.kill(os.getpid(), self._signal)
+                signal.raise_signal(self._signal)
 
     def _note(self) -> None:
         with open("/proc/self/stat", "rb") as stat:

@@ -14,7 +14,7 @@ from shared.errors import RefusedError
 from shared.model.attempt import LeaseKey
 from shared.model.instant import US_PER_MS, US_PER_S, Instant
 from shared.model.settings import DEFAULT
-from shared.policy.lease import beat_due_us, is_adoptable, renewal_due_us
+from shared.policy.lease import beat_due_us, is_adoptable, renewal_due_us, store_wait_us
 from shared.policy.steps import is_final_work
 from shared.store.active import ActiveConfig, in_force
 from shared.store.contract import Assignment, ConfigGeneration, ReadTx, Tx
@@ -30,8 +30,6 @@ log = logging.getLogger(__name__)
 
 POLL_US = US_PER_S
 ACCEPT_BATCH = 64
-STORE_WAITS_PER_LEASE = 6
-"""A wait for the store may take a sixth of the lease, so that a renewal due at a third is never starved by one."""
 TIMED_PHASES = (Phase.LAUNCHING, Phase.WATCHING)
 """Phases in which running out of time ends an attempt at once; the others pass by themselves and lead to one of these."""
 
@@ -206,7 +204,7 @@ class Worker:
             self._renewal_due_us = min(self._renewal_due_us, now.mono_us)
             self._beat_due_us = min(self._beat_due_us, now.mono_us)
         self._lease_us = lease_us
-        self._ports.store.bound_waits(lease_us // STORE_WAITS_PER_LEASE)
+        self._ports.store.bound_waits(store_wait_us(lease_us))
 
     def _accepting(self, holding: Holding, assignment: Assignment) -> Change:
         key = assignment.key

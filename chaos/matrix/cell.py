@@ -48,6 +48,7 @@ class Scene(StrEnum):
     TAKEOVER = "takeover"  # a job runs, and its worker is dead
     LOST_END = "lost end"  # a job has ended, and its worker was dead by then
     LOST_LAUNCH = "lost launch"  # a job was accepted by a worker that died before it launched it
+    LOST_PIN = "lost pin"  # a job was pinned by a worker that died before it let it go
     LOST_STOP = "lost stop"  # a job runs, its worker is dead, and it was cancelled
     CANCEL = "cancel"  # a job runs under a living worker, and is cancelled
     NO_BALLAST = "no ballast"  # the space kept for ends was given up, and there is space again

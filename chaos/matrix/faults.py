@@ -6,7 +6,6 @@ installed, or may not trace, such a cell is skipped and counted. Rule: design §
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import shutil
@@ -14,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,13 +28,14 @@ from chaos.matrix.table import (
     BEFORE,
     CANCELLED,
     DONE,
+    FINISHED,
     IN_TIME,
     RELAUNCHED,
     REPEATED,
     RETRIED,
     UNDISTURBED,
 )
-from shared.boundary import Boundary, Side
+from shared.boundary import Boundary, Side, flock
 
 MET_BOUND_S = 20.0
 STAYS_S = 0.3  # after it was met, so that what is tried again at once meets it too
@@ -47,7 +48,8 @@ class FaultPoint:
     """What a role writes, where it stands just before, and what must come of each fault.
 
     Attributes:
-        gate: The boundary and side where it is held while the fault is made; None: the harness holds it at rest.
+        gate: The boundary and side where it stands while the fault is made, with the queue in nobody's hands; None: the harness
+            stops it while it rests.
         busy, full, broken: None: not tried.
     """
 
@@ -95,15 +97,17 @@ FAULT_POINTS = (
     _store(Role.WORKER, Boundary.ACCEPT_COMMIT, None, IN_TIME),
     _store(Role.WORKER, Boundary.PIN_COMMIT, (Boundary.READY_RECEIVE, AFTER), UNDISTURBED, broken=IN_TIME),
     _store(Role.WORKER, Boundary.RENEW_COMMIT, None, UNDISTURBED, Scene.LONG_JOB),
-    _store(Role.WORKER, Boundary.FINISH_COMMIT, None, UNDISTURBED, Scene.ENDED_JOB),
-    _store(Role.WORKER, Boundary.ADOPT_COMMIT, (Boundary.ACCEPT_COMMIT, AFTER), ADOPTED, Scene.TAKEOVER),
-    _store(Role.WORKER, Boundary.RELAUNCH_COMMIT, (Boundary.ACCEPT_COMMIT, AFTER), RELAUNCHED, Scene.LOST_LAUNCH),
-    _store(Role.WORKER, Boundary.STOP_COMMIT, (Boundary.STOP_COMMIT, AFTER), CANCELLED, Scene.LOST_STOP),
+    # Given up where its answer is unknown and the end is not there: then another holder reads the same evidence.
+    _store(Role.WORKER, Boundary.FINISH_COMMIT, None, UNDISTURBED, Scene.ENDED_JOB, broken=UNDISTURBED | FINISHED),
+    _store(Role.WORKER, Boundary.ADOPT_COMMIT, (Boundary.LOCK_PROBE, BEFORE), ADOPTED, Scene.TAKEOVER),
+    _store(Role.WORKER, Boundary.RELAUNCH_COMMIT, (Boundary.LOCK_PROBE, BEFORE), RELAUNCHED, Scene.LOST_PIN),
+    _store(Role.WORKER, Boundary.STOP_COMMIT, (Boundary.STOP_SIGNAL, BEFORE), CANCELLED, Scene.LOST_STOP),
     _store(Role.COORDINATOR, Boundary.REGISTER_COMMIT, (Boundary.QUEUE_LOCK, BEFORE), UNDISTURBED),
     _store(Role.COORDINATOR, Boundary.LEADER_COMMIT, (Boundary.INCARNATION_LOCK, AFTER), UNDISTURBED),
-    _store(Role.COORDINATOR, Boundary.CLAIM_COMMIT, (Boundary.LEADER_COMMIT, AFTER), UNDISTURBED),
-    _store(Role.COORDINATOR, Boundary.PASS_COMMIT, (Boundary.CLAIM_COMMIT, AFTER), UNDISTURBED),
-    _store(Role.COORDINATOR, Boundary.RECOVERY_COMMIT, (Boundary.LEADER_COMMIT, AFTER), ADOPTED, Scene.TAKEOVER),
+    _store(Role.COORDINATOR, Boundary.CLAIM_COMMIT, None, UNDISTURBED),
+    # The worker has the claim and may not be able to accept it in time.
+    _store(Role.COORDINATOR, Boundary.PASS_COMMIT, (Boundary.CLAIM_COMMIT, AFTER), IN_TIME),
+    _store(Role.COORDINATOR, Boundary.RECOVERY_COMMIT, None, ADOPTED, Scene.LONG_JOB),
     _store(Role.COMMAND, Boundary.SUBMIT_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
     _store(Role.COMMAND, Boundary.CONFIG_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
     _store(Role.COMMAND, Boundary.CANCEL_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
@@ -123,15 +127,36 @@ _CALLS = {
 }
 
 
-@contextlib.contextmanager
-def queue_held(harness: Harness) -> Iterator[None]:
-    """Hold the store's queue, as another process of the home that hangs would."""
-    fd = os.open(harness.home.queue_lock, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
+class QueueHold:
+    """The store's queue in the hands of a process of the home that hangs.
+
+    Asked for while whoever is to be starved stands still, perhaps with the queue in its own hands: it is fair, so the one who asked
+    has it before that process can have it again.
+    """
+
+    def __init__(self, harness: Harness) -> None:
+        """Ask for it; returns once the kernel knows that somebody asks."""
+        self._harness = harness
+        self._fd = os.open(harness.home.queue_lock, os.O_RDWR | os.O_CLOEXEC)
+        self._asking = threading.Thread(target=flock, args=(self._fd, fcntl.LOCK_EX, Boundary.QUEUE_LOCK), daemon=True)
+        self._asking.start()
+        harness.wait(lambda: self.is_held or self._is_asked, "the queue is asked for")
+
+    @property
+    def is_held(self) -> bool:
+        """It was given to us."""
+        return not self._asking.is_alive()
+
+    def end(self) -> None:
+        """Give it back, once it was given."""
+        self._harness.wait(lambda: self.is_held, "the queue was given to us")
+        os.close(self._fd)
+
+    @property
+    def _is_asked(self) -> bool:
+        waiting = [line.split() for line in Path("/proc/locks").read_text("ascii").splitlines() if " -> " in line]
+        ours = (str(os.getpid()), str(os.fstat(self._fd).st_ino))
+        return any((words[-4], words[-3].rpartition(":")[2]) == ours for words in waiting)
 
 
 class Tampering:

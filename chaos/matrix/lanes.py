@@ -61,6 +61,11 @@ class Lanes:
     ) -> None:
         self.close()
 
+    @property
+    def pids(self) -> list[int]:
+        """The lanes' own processes."""
+        return [lane.process.pid for lane in self._lanes]
+
     def play(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Played]]:
         """Play them all, begun in this order; each as soon as it is over."""
         waiting = deque(cells)

@@ -11,7 +11,11 @@ from shared.ids import WorkId
 
 JOB_S = 0.02
 STATUS = 7
-LOST = f"{Boundary.ACCEPT_COMMIT}:{Side.AFTER}:KILL"
+LOST = {
+    Scene.LOST_LAUNCH: f"{Boundary.ACCEPT_COMMIT}:{Side.AFTER}:KILL",
+    Scene.LOST_PIN: f"{Boundary.PIN_COMMIT}:{Side.AFTER}:KILL",
+}
+"""Where the worker before dies."""
 JOB_SCENES = frozenset({Scene.JOB, Scene.LONG_JOB, Scene.NO_BALLAST})
 LASTING_SCENES = frozenset({Scene.LONG_JOB, Scene.TAKEOVER, Scene.FULL_DISK})
 """The job waits until somebody holds it again, so that it is not over before that by chance."""
@@ -26,6 +30,7 @@ def set_scene(stage: Stage, cell: Cell) -> WorkId | None:
     """Leave the partner of the armed process on stage and nobody else, with what the scene needs; the job that the cell is about,
     None when it is still to be submitted.
     """
+    stage.supervise()
     stage.leave(SECOND_WORKER, STANDBY, hit_name(cell.role))
     partner = WORKER if cell.role is Role.COORDINATOR else COORDINATOR
     match cell.scene:
@@ -35,12 +40,14 @@ def set_scene(stage: Stage, cell: Cell) -> WorkId | None:
             work_id = _lose_worker(stage, cell.role)
             stage.harness.cancel(work_id)
             return work_id
-        case Scene.LOST_LAUNCH:
+        case Scene.LOST_LAUNCH | Scene.LOST_PIN:
             stage.ensure(COORDINATOR)
             work_id = submit(stage, cell)
             since = len(stage.harness.reached())
-            lost = stage.start(WORKER, LOST)
-            stage.await_gone(stage.await_reached(LOST, since), f"{lost.name} died after its accept")
+            stage.start(WORKER, LOST[cell.scene])
+            stage.await_gone(stage.await_reached(LOST[cell.scene], since), "the worker before died")
+            if cell.scene is Scene.LOST_PIN:
+                stage.await_shim_gone(work_id)
             return work_id
         case Scene.LOST_END:
             work_id = _lose_worker(stage, cell.role)
@@ -55,7 +62,7 @@ def set_scene(stage: Stage, cell: Cell) -> WorkId | None:
 
 def submit(stage: Stage, cell: Cell) -> WorkId:
     """A job as the scene wants it."""
-    lasts = cell.scene not in {Scene.JOB, Scene.LOST_LAUNCH, Scene.NO_BALLAST}
+    lasts = cell.scene not in {Scene.JOB, *LOST, Scene.NO_BALLAST}
     return stage.submit(at_valve=lasts, seconds=JOB_S, status=STATUS)
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ WORKER, SECOND_WORKER, STANDBY = "worker-1", "worker-2", "standby"
 HIT_BOUND_S = 20.0
 COMMAND_BOUND_S = 30.0
 VALVE_LINES = 64
+LOOK_AGAIN_S = 0.005
 
 
 class Stage:
@@ -43,6 +45,7 @@ class Stage:
         self.valve = folder / "valve"
         os.mkfifo(self.valve)
         self._cast: dict[str, Running] = {}
+        self._supervised: tuple[str, ...] = ()
         self._commands = 0
 
     def close(self) -> None:
@@ -69,6 +72,15 @@ class Stage:
         """The one of that name who is on stage; started when nobody is."""
         running = self._cast.get(name)
         return running if running is not None and running.process.poll() is None else self.start(name)
+
+    def supervise(self, *names: str) -> None:
+        """Start these now and again whenever one has ended, for as long as is waited for rest; none: nobody any more."""
+        self._supervised = names
+        self._look_after()
+
+    def _look_after(self) -> None:
+        for name in self._supervised:
+            self.ensure(name)
 
     def leave(self, *names: str) -> None:
         """Kill these, if they are there."""
@@ -121,6 +133,7 @@ class Stage:
         self.harness.wait(lambda: self._is_held(work_id), f"{work_id} is held by somebody on stage")
 
     def _is_held(self, work_id: WorkId) -> bool:
+        self._look_after()
         attempts, lease, workers, now = self.harness.read(lambda tx: _holding(tx, work_id))
         if not attempts or lease is None:
             return False
@@ -174,10 +187,13 @@ class Stage:
         return self.harness.home.path / f"drill.log{boundary.HOLD}"
 
     def let_go(self, *pids: int) -> None:
-        """Let everybody go on who stands still, whoever came to a boundary included."""
+        """Let everybody go on who stands still, whoever came to a boundary included: that one may just be stopping again."""
         self._hold.unlink(missing_ok=True)
-        for pid in pids:
-            send(pid, signal.SIGCONT)
+        while pids:
+            for pid in pids:
+                send(pid, signal.SIGCONT)
+            time.sleep(LOOK_AGAIN_S)
+            pids = tuple(pid for pid in pids if is_stopped(pid))
 
     def await_stopped(self, order: str, since: int) -> ProcessIdentity:
         """Wait until whoever came there stands still."""
@@ -232,7 +248,7 @@ class Stage:
         """
         asked: list[AttemptId] = []
         while True:
-            self.harness.wait_quiet()
+            self.harness.wait_quiet(meanwhile=self._look_after)
             open_ones = [name for name, state in self.harness.attempt_states().items() if state == _ASKED]
             if not open_ones:
                 return asked

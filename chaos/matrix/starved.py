@@ -14,7 +14,7 @@ from pathlib import Path
 from chaos.harness import COORDINATOR, Running
 from chaos.matrix import calls
 from chaos.matrix.cell import CameTo, Cell, Harm, Role, Scene
-from chaos.matrix.faults import MET_BOUND_S, Tampering, pause_while_met, queue_held, tampered, was_met
+from chaos.matrix.faults import MET_BOUND_S, QueueHold, Tampering, pause_while_met, tampered, was_met
 from chaos.matrix.outcome import came_to
 from chaos.matrix.scene import LASTING_SCENES, STATUS, hit_name, set_scene, submit
 from chaos.matrix.stage import WORKER, Stage, send
@@ -71,8 +71,7 @@ class Starvation:
         if cell.role is Role.COORDINATOR:
             stage.ensure(WORKER)
         self._starve(self._at_gate(armed, since), armed)
-        stage.ensure(COORDINATOR)
-        stage.ensure(WORKER)
+        stage.supervise(COORDINATOR, WORKER)
         assert self._job is not None
         if cell.scene in LASTING_SCENES:
             stage.await_held(self._job)
@@ -86,24 +85,29 @@ class Starvation:
         """Have the process stand still just before it writes; its pid."""
         if self._order is not None:
             return self._stage.await_stopped(self._order, since).pid
-        stage = self._stage
-        if self._cell.scene is Scene.JOB:
-            stage.harness.wait(lambda: self._takes_part(armed), f"{armed.name} takes part")
+        stage, cell = self._stage, self._cell
+        stage.harness.wait(lambda: self._takes_part(armed), f"{armed.name} takes part")
+        if cell.scene is Scene.JOB:
             send(armed.pid, signal.SIGSTOP)
-            job = self._job = submit(stage, self._cell)
-            stage.harness.wait(lambda: stage.harness.read(lambda tx: tx.attempts(job)), f"{job} was claimed for it")
+            job = self._job = submit(stage, cell)
+            if cell.role is Role.WORKER:
+                stage.harness.wait(lambda: stage.harness.read(lambda tx: tx.attempts(job)), f"{job} was claimed for it")
             return armed.pid
-        self._job = submit(stage, self._cell)
+        self._job = submit(stage, cell)
         stage.await_mark(self._job, Mark.START)
         send(armed.pid, signal.SIGSTOP)
-        if self._cell.scene is Scene.ENDED_JOB:
+        if cell.scene is Scene.ENDED_JOB:
             with stage.valve_open():
                 stage.await_mark(self._job, Mark.END)
+        if cell.role is Role.COORDINATOR:
+            successor = stage.start(WORKER)  # whoever held the job is killed
+            stage.harness.wait(lambda: self._takes_part(successor), f"another {successor.name} takes part")
         return armed.pid
 
-    def _takes_part(self, armed: Running) -> bool:
-        workers = self._stage.harness.read(lambda tx: tx.workers())
-        return any(worker.identity.pid == armed.pid for worker in workers)
+    def _takes_part(self, running: Running) -> bool:
+        leader, workers = self._stage.harness.read(lambda tx: (tx.leader(), tx.workers()))
+        present = {worker.identity.pid for worker in workers} | ({leader.pid} if leader is not None else set())
+        return running.pid in present
 
     # --- faults ------------------------------------------------------------------------------------------------------
 
@@ -112,10 +116,13 @@ class Starvation:
         epoch, cell = self._epoch(), self._cell
         if cell.harm is Harm.BUSY:
             said = armed.log.stat().st_size
-            with queue_held(self._stage.harness):
+            hold = QueueHold(self._stage.harness)
+            try:
                 self._stage.let_go(pid)
-                self._await_met(lambda: any(word in _tail(armed.log, said) for word in BUSY_SAID))
+                self._await_met(lambda: hold.is_held and any(word in _tail(armed.log, said) for word in BUSY_SAID))
                 self._refuse_written(epoch)
+            finally:
+                hold.end()
             return
         trace = self._stage.folder / f"trace-{pid}-{cell.harm}"
         tampering = Tampering(cell.harm, trace, self._starved_file(), pid=pid)
@@ -155,6 +162,8 @@ class Starvation:
 
     def _starved_file(self) -> Path | None:
         """Whose calls fail: those on the store's log, or for evidence all of the process."""
+        if self._cell.boundary is Boundary.ATTEMPT_SYNC:
+            return self._stage.harness.home.attempts
         if self._cell.boundary in OF_EVIDENCE:
             return None
         return log_of(self._stage)
@@ -166,9 +175,10 @@ class Starvation:
         stage.ensure(WORKER)
         call = calls.Call(stage, cell.boundary)
         if cell.harm is Harm.BUSY:
-            with queue_held(stage.harness):
-                failed = stage.command(*call.words)
-                code = stage.end_of(failed)
+            hold = QueueHold(stage.harness)
+            failed = stage.command(*call.words)
+            code = stage.end_of(failed)
+            hold.end()
         else:
             trace = stage.folder / f"trace-command-{cell.boundary}-{cell.harm}"
             failed = stage.command(*call.words, under=tampered(cell.harm, trace, log_of(stage)))

@@ -180,8 +180,8 @@ COORDINATOR_POINTS = (
     # A claim that is not heard of in time is made anew, as a relaunch: the bell was not rung yet, or the store was held meanwhile.
     _coordinator(Boundary.CLAIM_COMMIT, BEFORE, UNDISTURBED, frozen=IN_TIME, all_frozen=IN_TIME),
     _coordinator(Boundary.CLAIM_COMMIT, AFTER, IN_TIME, all_killed=RELAUNCHED | ADOPTED),
-    # The job was claimed before the pass is recorded, so its worker may have come any way with it.
-    _coordinator(Boundary.PASS_COMMIT, BOTH, UNDISTURBED, all_killed=RELAUNCHED | ADOPTED),
+    # A pass is recorded after its claims, so the worker may have come any way with the job; or had not been heard of in time.
+    _coordinator(Boundary.PASS_COMMIT, BOTH, UNDISTURBED, all_killed=IN_TIME | ADOPTED, frozen=IN_TIME),
     _coordinator(Boundary.BALLAST_RENAME, BOTH, UNDISTURBED, scene=Scene.NO_BALLAST),
     _coordinator(Boundary.LOCK_PROBE, BOTH, ADOPTED, scene=Scene.TAKEOVER),
     _coordinator(Boundary.RECOVERY_COMMIT, BOTH, ADOPTED, scene=Scene.TAKEOVER),

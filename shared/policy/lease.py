@@ -33,6 +33,14 @@ def leader_lease_us(lease_us: int) -> int:
     return min(LEADER_LEASE_US, lease_us)
 
 
+def store_wait_us(lease_us: int) -> int:
+    """How long a step may wait for the store: a sixth of the lease, so that a renewal due at a third is never starved by one.
+
+    Rule: design §3.
+    """
+    return lease_us // 6
+
+
 def renewal_due_us(lease_us: int) -> int:
     """Interval between renewals: a third of the lease. Rule: E05."""
     return lease_us // 3

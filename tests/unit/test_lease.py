@@ -21,6 +21,7 @@ from shared.policy.lease import (
     leader_lease_us,
     renewal_due_us,
     renewed_expiry,
+    store_wait_us,
 )
 
 NOW = Instant(wall_us=1_800_000_000_000_000, mono_us=1_000_000_000, boot_id="boot-1")
@@ -157,3 +158,7 @@ def test_an_attempt_that_is_not_in_the_store_is_not_adoptable() -> None:
 )
 def test_a_leader_is_replaced_no_later_than_a_worker(lease_us: int, expected_us: int) -> None:
     assert leader_lease_us(lease_us) == expected_us
+
+
+def test_two_waits_for_the_store_fit_before_a_renewal_is_due() -> None:
+    assert 2 * store_wait_us(60 * US_PER_S) <= renewal_due_us(60 * US_PER_S)
