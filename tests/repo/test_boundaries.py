@@ -32,7 +32,6 @@ UP = "a child of `tenure up`, which starts it again or ends with it; its own bou
 
 EXCEPTIONS = {
     ("chaos/random_drill/holder.py", "hold", "fcntl.flock"): HARM,
-    ("chaos/matrix/faults.py", "queue_held", "fcntl.flock"): HARM,
     ("shared/child.py", "_be_visible", ".write_text()"): "names this process in the kernel's list",
     ("shared/commands/configure.py", "_write_new", ".write_text()"): "a draft that nobody reads",
     (
