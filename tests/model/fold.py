@@ -63,6 +63,7 @@ class Told:
 
     holds: dict[str, Hold] = field(default_factory=dict)
     workers: dict[str, str] = field(default_factory=dict)
+    marked: set[str] = field(default_factory=set)
     generation: int = 0
     leader: str | None = None
 
@@ -71,6 +72,10 @@ class Told:
         group, _, word = event.kind.partition(".")
         if group == "worker":
             self._take_worker(str(event.data["worker"]), word)
+        elif group == "row":
+            key = str(event.data["key"])
+            assert (key in self.marked) == (word == "readable"), "marked once, and taken back once"
+            self.marked ^= {key}
         elif group == "leader":
             self._take_leader(event, word)
         elif event.kind == "attempt.claimed":
@@ -142,6 +147,7 @@ def tables(tx: ReadTx) -> tuple[Folded, Told]:
                 ordered=attempt.id in ordered,
             )
     told.workers = {worker.id: worker.state.value for gone in (False, True) for worker in tx.workers(gone=gone)}
+    told.marked = {row.key for row in tx.unreadable_rows(after=None, limit=1_000)}
     leader = tx.leader()
     if leader is not None:
         told.generation = leader.generation

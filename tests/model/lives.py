@@ -20,7 +20,7 @@ from shared.model.work import Reason, WorkChange, WorkState
 from shared.policy.capacity import Wait
 from shared.policy.lease import budget_left_us
 from shared.policy.steps import is_final_attempt, is_final_work
-from shared.store.contract import Claimed, ClaimRefused, Tx
+from shared.store.contract import Claimed, ClaimRefused, Tx, UnreadableRow
 from tests.model.machine import LAUNCH, Act, Machine
 from tests.model.rough_store import BUSY, FULL, IOERR, Fault
 from tests.support.passes import pass_record
@@ -310,7 +310,13 @@ class Lives(Machine):
         self.world.as_leader(lambda tx: tx.hold_back([Wait(name, reason, "ops")]))
         found = self.world.store.read(lambda tx: tx.work(name))
         assert found is None or (found.reason is reason) or found.state is not WorkState.READY
-        self.configure(reason.value)
+        self.configure(number % 2)
+
+    @rule(number=st.integers(1, 3), again=st.booleans())
+    def mark_row(self, number: int, again: bool) -> None:
+        """A row is said to be unreadable, or to be readable again; that it is so, or was marked, is nobody's condition."""
+        rows = [UnreadableRow("work", f"w{number}", "command")]
+        self.world.as_leader(lambda tx: tx.unmark_readable(rows) if again else tx.mark_unreadable(rows))
 
     @rule(number=st.integers(1, 12), due=st.booleans())
     def fire(self, number: int, due: bool) -> None:

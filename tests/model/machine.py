@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import ClassVar, Literal, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant
@@ -14,6 +15,7 @@ from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import AttemptState, Ending, Exclusion, FailureClass, LeaseKey, Phase
 from shared.model.host import StopOrder
 from shared.model.instant import elapsed_us
+from shared.model.settings import DEFAULT
 from shared.model.work import Reason, WorkChange
 from shared.policy.lease import is_live
 from shared.policy.steps import is_final_attempt
@@ -231,10 +233,11 @@ class Machine(RuleBasedStateMachine):
             self.keys.append(LeaseKey(name, epoch, owner))
         return epoch is not None
 
-    def configure(self, digest: str) -> None:
+    def configure(self, concurrency: int) -> None:
+        chosen = replace(DEFAULT, settings=replace(DEFAULT.settings, job_concurrency=concurrency))
         before = self.world.store.read(lambda tx: tx.config())
-        number = self.world.store.write(lambda tx: tx.activate_config("{}", digest, "tenure.toml"))
-        assert number == (1 if before is None else before.number + (before.digest != digest))
+        number = self.world.store.write(lambda tx: tx.activate_config(chosen.to_json(), chosen.digest, "tenure.toml"))
+        assert number == (1 if before is None else before.number + (before.digest != chosen.digest))
 
     def is_backoff_over(self, name: WorkId) -> bool:
         work = self.world.store.read(lambda tx: tx.work(name))
