@@ -301,9 +301,10 @@ class Harness:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
 
-    def below(self) -> set[int]:
-        """Pids of everything below this process that was not there before: whatever this drill brought about."""
-        return {pid for pid, _ in _tree() - self._before}
+    def unowned(self) -> set[int]:
+        """Pids of everything below this process that was not there before, and was not started here itself: jobs, shims …"""
+        own = {running.pid for running in self._started if running.process.poll() is None}
+        return {pid for pid, _ in _tree() - self._before} - own
 
     def strangers(self) -> list[int]:
         """Pids of everything below this process that neither was there before nor is one of tenure's own at rest."""

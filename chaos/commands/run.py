@@ -24,8 +24,8 @@ from shared.commands.arguments import Parser, whole_number
 
 INTERRUPTED_REST_S = 20.0
 MOST = 1_000_000
-SHOWN = 3
-"""Findings whose history is printed; all of them are in the folder."""
+SHOWN, TOLD = 3, 20
+"""Findings whose history is printed, and written to a file in the folder; the others are named."""
 _EPILOG = (
     "A replay repeats the plan: the same jobs, the same harm, in the same order. When each of it meets what is up to the host,"
     " so a finding may need several tries.\n" + session.EXIT_CODES
@@ -82,7 +82,11 @@ def _play(given: Namespace, ledger: Ledger) -> None:
             ledger.say(
                 f"stopping: no more harm, at most {INTERRUPTED_REST_S:g} s for rest; Ctrl-C again leaves at once"
             )
-        drill.rest(INTERRUPTED_REST_S) if interrupt else drill.rest()
+        if interrupt is not None:
+            drill.cut_short()
+            drill.rest(INTERRUPTED_REST_S, patient=False)
+        else:
+            drill.rest()
         after = drill.look_back()
         killed = dict(drill.processes.killed)
         words = {"settled by a person": len(drill.operator.settled), "stops on a word": len(drill.operator.confirmed)}
@@ -118,11 +122,12 @@ def _book(after: Aftermath, killed: dict[str, int], ledger: Ledger) -> None:
 
 
 def _tell(after: Aftermath, findings: list[Finding], ledger: Ledger) -> None:
-    """Each finding with the history around it: the first few here, all of them in the folder."""
+    """Each finding with the history around it: the first few here, more of them in the folder."""
     texts = []
     for number, finding in enumerate(findings):
         ledger.findings.append(Found(finding.check, finding.what, ledger.command))
-        lines = [str(finding), *told(finding, after, ledger.folder / "drill" / "logs")]
+        around = told(finding, after, ledger.folder / "drill" / "logs") if number < TOLD else []
+        lines = [str(finding), *around]
         texts += [*lines, ""]
         if number < SHOWN:
             for line in lines:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from chaos.harness import COORDINATOR, Harness, StillWaitingError
-from chaos.random_drill.aftermath import Aftermath, look_back
+from chaos.random_drill.aftermath import Aftermath, all_works, look_back
 from chaos.random_drill.disk import SmallDisk
 from chaos.random_drill.load import CONFIG, PlannedJob
 from chaos.random_drill.operator import Operator
@@ -21,10 +21,11 @@ from chaos.random_drill.processes import Processes
 from chaos.random_drill.roster import Roster
 from chaos.random_drill.watch import Watch
 from shared.model.attempt import Attempt
+from shared.policy.steps import is_final_work
 
 LOOK_EVERY_S = 0.05
 SAY_EVERY_S = 10.0
-REST_BOUND_S = 90.0
+REST_BOUND_S = 60.0
 CANCEL_AGAIN_S = 0.2
 FAULTS_MAX = 10
 
@@ -88,12 +89,30 @@ class RandomDrill:
             harms[step.harm](step)
             self.played += 1
 
-    def rest(self, bound_s: float = REST_BOUND_S) -> None:
-        """Wait until everything is over; `rested` says what is not, when it is not within the bound."""
-        try:
-            self.harness.wait(self._is_at_rest, "everything is over", bound_s)
-        except StillWaitingError as error:
-            self.rested = str(error)
+    def cut_short(self) -> None:
+        """Take back what waits to be started; what runs goes on."""
+        self.operator.cancel_waiting()
+
+    def rest(self, bound_s: float = REST_BOUND_S, *, patient: bool = True) -> None:
+        """Wait until everything is over; `rested` says what is not, when that takes longer than the bound.
+
+        Args:
+            patient: The bound begins anew as long as anything comes to its end within it.
+        """
+        ended = self._ended()
+        while True:
+            try:
+                self.harness.wait(self._is_at_rest, "everything is over", bound_s)
+            except StillWaitingError as error:
+                before, ended = ended, self._ended()
+                if patient and ended > before:
+                    continue
+                self.rested = str(error)
+            return
+
+    def _ended(self) -> int:
+        """How many works are over."""
+        return self.harness.read(lambda tx: sum(is_final_work(work.state) for work in all_works(tx)))
 
     def look_back(self) -> Aftermath:
         """Everything there is to know."""

@@ -23,7 +23,7 @@ from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import Attempt, AttemptState, Ending, FailureClass
 from shared.model.cancel import Cancellation
 from shared.model.host import StopOrder
-from shared.model.work import Work
+from shared.model.work import Work, WorkState
 from shared.policy.settle import settle_run_once
 from shared.store.contract import ReadTx, Tx
 
@@ -34,6 +34,7 @@ SETTLE_EVERY_S = 0.3
 FULL_PAUSE_S = 0.05
 TRIES_BEFORE_A_WORD = 3
 STORE_UNUSABLE = 3
+CANCELS_AT_ONCE = 100
 CALLS_MAX = 6
 """Commands at once; what is over that waits."""
 
@@ -55,7 +56,7 @@ class Operator:
     answers: Of `tenure run`.
     troubles: Commands that said what they may not say.
     settled: Attempts that were left to a person, and settled.
-    confirmed: Attempts whose stop nothing proved, as others use this host too; they are stopped on the operator's word.
+    confirmed: Attempts whose stop nothing proved, as others use this host, and commands do; stopped on the operator's word.
     """
 
     harness: Harness
@@ -102,6 +103,19 @@ class Operator:
         else:
             self._cancel_in_store(lambda tx: _cancel_attempt(tx, attempt))
         return True
+
+    def cancel_waiting(self) -> None:
+        """Cancel every Work that waits to be started."""
+
+        def cancel(tx: Tx) -> int:
+            waiting = tx.works(states=(WorkState.READY, WorkState.BACKOFF), after=0, limit=CANCELS_AT_ONCE)
+            for work in waiting:
+                tx.cancel_work(work.id, by="drill", reason="interrupted")
+            return len(waiting)
+
+        self._waiting.clear()
+        while self._write(cancel):
+            self.meanwhile()
 
     def look(self) -> None:
         """Take the answers of commands that have ended, begin some that wait, settle what waits for a person."""
@@ -194,13 +208,13 @@ class Operator:
         self._call(f"settle-{attempt.id}", words, lambda running, code: self._was_settled(attempt, running, code))
 
     def _confirm(self, order: StopOrder) -> None:
-        """Give one's word that it is stopped, when all that keeps the proof away is none of this drill's: others use the host too."""
+        """Give one's word that it is stopped, when all that keeps the proof away is no job's: others use the host, and so do commands."""
         if order.tries < TRIES_BEFORE_A_WORD or order.finding is None or self._is_called_for(order.attempt_id):
             return
         suspects = {int(suspect["pid"]) for suspect in json.loads(order.finding)["suspects"]}
-        if suspects and not suspects & self.harness.below():
+        if suspects and not suspects & self.harness.unowned():
             words = ["attempt", "confirm-stopped", order.attempt_id, "--epoch", str(order.epoch)]
-            words += ["--reason", "its suspects are none of the drill's"]
+            words += ["--reason", "its suspects are no job of the drill's"]
             self._call(f"confirm-{order.attempt_id}", words, partial(self._was_confirmed, order))
 
     def _was_confirmed(self, order: StopOrder, running: Running, code: int) -> None:

@@ -91,8 +91,8 @@ def test_what_is_planted_is_found_and_named(
     """The control of the whole drill: one witness line too many, and it says which check fired, and how to see it again."""
     rest = RandomDrill.rest
 
-    def rest_then_plant(drill: RandomDrill, *bound: float) -> None:
-        rest(drill, *bound)
+    def rest_then_plant(drill: RandomDrill) -> None:
+        rest(drill)
         start = next(line for line in drill.harness.witness.lines() if line.mark is Mark.START)
         drill.harness.witness.tell(Mark.START if fault == "a start twice" else Mark.END, start)
 
