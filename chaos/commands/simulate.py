@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from argparse import Namespace
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,7 +100,6 @@ def _play(given: Namespace, ledger: Ledger) -> None:
             ledger.findings.append(Found(finding.check, finding.what, f"tenure drill simulate --seed {seed}{sizes}"))
     if total.histories > 1 and not total.failed:
         _show(seeds, options, ledger)
-    ledger.say(f"{total.histories} histories, {total.steps} boundaries reached, {len(total.failed)} failed")
 
 
 def _one(seed: int, options: Options, ledger: Ledger, total: Tally) -> None:
@@ -116,24 +116,29 @@ def _one(seed: int, options: Options, ledger: Ledger, total: Tally) -> None:
 def _many(seeds: range, options: Options, ledger: Ledger, total: Tally, until_steps: int, processes: int) -> None:
     clock = SystemClock()
     began = told = clock.now()
-    for tally in sweep(seeds, options, processes=processes):
-        total.add(tally)
-        for seed, findings in tally.failed.items():
-            ledger.say(f"seed {seed}: {findings[0]}")
-        now = clock.now()
-        if elapsed_us(told, now) >= TELL_EVERY_US:
-            told = now
-            rate = total.histories * US_PER_S / max(1, elapsed_us(began, now))
-            ledger.say(
-                f"{total.histories} histories, {total.steps} steps, {rate:.1f} histories/s, {len(total.failed)} failed"
-            )
-        if until_steps and total.steps >= until_steps:
-            break
+    with closing(sweep(seeds, options, processes=processes)) as tallies:
+        for tally in tallies:
+            total.add(tally)
+            for seed, findings in tally.failed.items():
+                ledger.say(f"seed {seed}: {findings[0]}")
+            now = clock.now()
+            if elapsed_us(told, now) >= TELL_EVERY_US:
+                told = now
+                rate = total.histories * US_PER_S / max(1, elapsed_us(began, now))
+                ledger.say(f"{_summary(total)}, {rate:.1f} histories/s")
+            if until_steps and total.steps >= until_steps:
+                break
     took_us = max(1, elapsed_us(began, clock.now()))
     ledger.totals["histories per second"] = round(total.histories * US_PER_S / took_us, 1)
 
 
+def _summary(total: Tally) -> str:
+    return f"{total.histories} histories, {total.steps} boundaries reached, {len(total.failed)} failed"
+
+
 def _count(ledger: Ledger, total: Tally) -> None:
+    """Keep what was done, also when it was cut short."""
+    ledger.say(_summary(total))
     ledger.totals |= {"histories": total.histories, "steps": total.steps, "failed": len(total.failed)}
     ledger.totals["virtual seconds"] = total.elapsed_us // US_PER_S
     ledger.totals |= {f"harm: {kind}": number for kind, number in sorted(total.struck.items())}

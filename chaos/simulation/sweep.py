@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -60,7 +60,7 @@ def play(seeds: range, options: Options) -> Tally:
     return tally
 
 
-def sweep(seeds: range, options: Options, *, processes: int) -> Iterator[Tally]:
+def sweep(seeds: range, options: Options, *, processes: int) -> Generator[Tally, None, None]:
     """Play many seeds on so many processes; what each chunk came to, in the order in which they are done.
 
     Closing the iterator ends it: chunks under way are played to their end, no more are begun.
