@@ -14,13 +14,13 @@ from sqlite_utils import Migrations
 
 from shared import boundary
 from shared.boundary import Boundary, Side
-from shared.store.sqlite import connection, migrate, store
+from shared.store.sqlite import connection, migrate
 from shared.store.sqlite.adopt import adopt
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.inspect import backup, check
 from shared.store.sqlite.place import place_of
 from shared.store.sqlite.schema import SCHEMA_VERSION
-from shared.store.sqlite.store import create, open_store
+from shared.store.sqlite.store import SqliteStore, create, open_store
 from tests.support.stores import SQLITE, World, ram_folder
 from tests.support.transitions import SCENES
 
@@ -64,6 +64,10 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
         return made
 
     monkeypatch.setattr(sqlite3, "connect", listening)
+    for opens in (connection.Connection.__init__, SqliteStore.__init__, open_store):
+        defaults = opens.__kwdefaults__ or {}
+        if "connect" in defaults:  # the library's own, bound when the function was made
+            monkeypatch.setitem(defaults, "connect", listening)
     boundary.install(lambda at, side: told.append((at, side)))
     yield told
     boundary.install(None)
@@ -147,7 +151,7 @@ def test_a_write_outside_a_transaction_would_be_seen(log: Log, world: World, sta
 
 
 def test_reading_writes_nothing(log: Log, world: World) -> None:
-    assert isinstance(world.store, store.SqliteStore)
+    assert isinstance(world.store, SqliteStore)
     log.clear()
 
     world.everything()
