@@ -302,7 +302,8 @@ class Director:
         return [each for each in self.stage.table.living() if each.role in roles]
 
     def _strike(self, harm: Harm, process: Process) -> str:
-        self.struck.append(harm)
+        if not self.struck or self.struck[-1] is not harm:  # everybody is struck by the same one
+            self.struck.append(harm)
         hit = [process] if harm.victims is not Victims.WORKER else []
         if harm.victims is not Victims.SELF and process.worker is not None:
             hit.insert(0, process.worker)

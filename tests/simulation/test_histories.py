@@ -14,9 +14,11 @@ import coordinator.bootstrap
 import worker.bootstrap
 from chaos.simulation import actors
 from chaos.simulation.run import Options, simulate
+from chaos.simulation.sweep import Tally, sweep
 from tests.support.checkout import ROOT
 
 SEEDS = 150
+MANY_SEEDS = 2_000
 
 
 @pytest.mark.req("M03", "R02", "E03", "E07", "L01", "R10")
@@ -27,6 +29,21 @@ def test_nothing_is_found_in_histories_of_seeds() -> None:
     found = {seed: findings for seed in range(first, first + SEEDS) if (findings := simulate(seed).findings)}
 
     assert found == {}
+
+
+@pytest.mark.drills
+@pytest.mark.timeout(3_600)
+@pytest.mark.req("M03")
+def test_nothing_is_found_in_thousands_of_histories() -> None:
+    first = int(os.environ.get("TENURE_SEED", "10000"))
+    print(f"TENURE_SEED={first}")
+    total = Tally()
+
+    for tally in sweep(range(first, first + MANY_SEEDS), Options(), processes=len(os.sched_getaffinity(0))):
+        total.add(tally)
+
+    assert total.failed == {}
+    assert total.histories == MANY_SEEDS
 
 
 @pytest.mark.parametrize("seed", range(10))
