@@ -136,12 +136,12 @@ def _capacity_recheck() -> AbstractContextManager[None]:
     return _replaced(coordination.Coordination, "_limit", without)
 
 
-def _capacity() -> AbstractContextManager[None]:
-    book = vars(shared.policy.capacity)["_Book"]
-    return _all(
-        _replaced(book, "pool_full", lambda _book, _pool: False),
-        _replaced(book, "full_scope", lambda _book, _scope: None),
-    )
+def _pool_limit() -> AbstractContextManager[None]:
+    return _replaced(vars(shared.policy.capacity)["_Book"], "pool_full", lambda _book, _pool: False)
+
+
+def _scope_limit() -> AbstractContextManager[None]:
+    return _replaced(vars(shared.policy.capacity)["_Book"], "full_scope", lambda _book, _scope: None)
 
 
 def _leader_generation() -> AbstractContextManager[None]:
@@ -149,6 +149,16 @@ def _leader_generation() -> AbstractContextManager[None]:
         tx._leading, tx._generation = owner, generation
 
     return _replaced(registration.Registrations, "lead", lead)
+
+
+def _generation_rises() -> AbstractContextManager[None]:
+    triggers = tuple(text for text in schema.TRIGGERS if "leader_generation" not in text)
+    if len(triggers) == len(schema.TRIGGERS):
+        raise LookupError("no trigger keeps the generation of leaders apart")
+    return _all(
+        _in_sql(registration, "generation = generation + 1", "generation = generation"),
+        _replaced(migrate, "TRIGGERS", triggers),
+    )
 
 
 def _confirmed_epoch() -> AbstractContextManager[None]:
@@ -373,14 +383,28 @@ GUARDS: tuple[Guard, ...] = (
         "no_actor_broke",
     ),
     Guard(
-        "capacity",
-        "more attempts at once than a limit allows",
-        _capacity,
+        "pool_limit",
+        "more attempts at once than a pool allows",
+        _pool_limit,
+        "slots_are_kept",
+        frozenset({"capacity_is_kept"}),
+    ),
+    Guard(
+        "scope_limit",
+        "more attempts at once than a scope above them allows",
+        _scope_limit,
         "slots_are_kept",
         frozenset({"capacity_is_kept"}),
     ),
     Guard(
         "leader_generation", "a transition of a leader that was succeeded", _leader_generation, "one_leader_at_a_time"
+    ),
+    Guard(
+        "generation_rises",
+        "two leaders of one generation",
+        _generation_rises,
+        "generations_only_rise",
+        alters_schema=True,
     ),
     Guard("lock_probe", "the burial of a worker that lives", _lock_probe, "only_the_dead_are_buried"),
     Guard("recovery", "an attempt that nobody holds any more", _recovery, "nothing_is_neglected", _RAN_UNKNOWN),

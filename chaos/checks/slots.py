@@ -45,18 +45,30 @@ def frees(event: Event) -> bool:
 
 
 def capacity_is_kept(history: History) -> list[str]:
-    """Never more jobs with living processes at once than the limit, by the witness alone. Rule: C01, E07."""
-    limit = history.limits.pools.get(POOL_JOBS, 0)
-    if limit == 0:
-        return []
+    """Never more launches with living processes at once than a pool or any scope above them allows, by the witness alone.
+    Rule: C01, E07.
+    """
     living: list[Process] = []
     found = []
     for process in processes(history):
         living = [other for other in living if other.lives_at(process.began)] + [process]
-        running = {other.launch for other in living}
-        if len(running) > limit:
-            found.append(f"{len(running)} jobs at once when {process.work_id} started, {limit} allowed")
+        for limit in _limits_above(history, process.launch[0]):
+            kind, name, most = limit
+            running = {other.launch for other in living if limit in _limits_above(history, other.launch[0])}
+            if len(running) > most:
+                found.append(
+                    f"{len(running)} at once in {kind} {name!r} when {process.work_id} started, {most} allowed"
+                )
     return found
+
+
+def _limits_above(history: History, attempt_id: AttemptId) -> list[tuple[str, str, int]]:
+    """The limits that an attempt counts against; of one that the store does not know, the limit of jobs."""
+    attempt = history.attempts.get(attempt_id)
+    pool, scope = (POOL_JOBS, "") if attempt is None else (attempt.pool, attempt.scope)
+    pools, scopes = history.limits.pools, history.limits.scopes
+    above = [("pool", pool, pools.get(pool, 0)), *(("scope", name, scopes.get(name, 0)) for name in scope_chain(scope))]
+    return [limit for limit in above if limit[2] > 0]
 
 
 def slots_are_kept(history: History) -> list[str]:
@@ -77,12 +89,11 @@ def slots_are_kept(history: History) -> list[str]:
         pools[attempt.pool] += step
         scopes.update(dict.fromkeys(scope_chain(attempt.scope), step))
         if takes:
-            full = [("pool", attempt.pool, pools, history.limits.pools)]
-            full += [("scope", name, scopes, history.limits.scopes) for name in scope_chain(attempt.scope)]
+            used = {"pool": pools, "scope": scopes}
             found += [
-                f"{attempt.id} was claimed (event {event.seq}) as number {used[name]} in {kind} {name!r}, {limits[name]} allowed"
-                for kind, name, used, limits in full
-                if 0 < limits.get(name, 0) < used[name]
+                f"{attempt.id} was claimed (event {event.seq}) as number {used[kind][name]} in {kind} {name!r}, {most} allowed"
+                for kind, name, most in _limits_above(history, attempt.id)
+                if used[kind][name] > most
             ]
     return found
 

@@ -190,6 +190,17 @@ def _two_coordinators(chance: random.Random) -> Options:
     return Options(plan=(Harm(Kind.RIVAL, step=20), *pauses), jobs=(SECONDS,) * 12)
 
 
+def _succession(chance: random.Random) -> Options:
+    """Coordinators die, one after the other."""
+    crashes = _hits(chance, Kind.CRASH, "coordinator", Boundary.QUEUE_LOCK, Side.BEFORE, nths=range(4, 20), count=2)
+    return Options(plan=crashes, jobs=(HALF_SECOND,) * 4)
+
+
+def _scoped(_chance: random.Random) -> Options:
+    """More Works than their scopes allow."""
+    return Options(plan=(), jobs=(replace(HALF_SECOND, scope="ops"), replace(HALF_SECOND, scope="ops/backup")) * 3)
+
+
 def _unknown_commits(chance: random.Random) -> Options:
     """The disk fails at commits, which did not happen."""
     nths = chance.sample(range(4, 20), 3)
@@ -213,6 +224,9 @@ SCENES: dict[str, Scene] = {
     "one_unexcluded": _lost_shims,
     "claim_recheck": _cancelled_when_claimed,
     "leader_generation": _two_coordinators,
+    "generation_rises": _succession,
+    "pool_limit": _scoped,
+    "scope_limit": _scoped,
     "recovery": _lost_worker,
     "proof_of_stop": _lost_shims,
     "confirmed_epoch": _mistaken,

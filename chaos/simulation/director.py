@@ -97,10 +97,10 @@ class Director:
         for number, behaviour in enumerate(self._behaviours, start=1):
             command = stage.jobs.command(number, behaviour)
             if behaviour.is_safe:  # its binding's own command: with another, it would not be known to be safe
-                self._asked.append(NewWork("", f"safe-{number}", None, (), "/", None, "a person"))
+                self._asked.append(NewWork(behaviour.scope, f"safe-{number}", None, (), "/", None, "a person"))
             else:
                 binding = "short" if behaviour.lasts_us >= FOREVER_US else "plain"
-                self._asked.append(NewWork("", binding, command, (), "/", None, "a person"))
+                self._asked.append(NewWork(behaviour.scope, binding, command, (), "/", None, "a person"))
         self._start_coordinator()
         for number in range(1, self._workers + 1):
             self._start_worker(f"worker-{number}")

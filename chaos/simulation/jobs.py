@@ -17,6 +17,7 @@ from shared.process.launcher import LaunchSpec
 FOREVER_US = 120 * US_PER_S
 WORD = "simulated"
 SAFE = 0.3
+SCOPES = ("", "", "ops", "ops/backup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Job:
         straggler_us: It leaves a process behind that runs so long; 0: none.
         escapes: What it leaves shows no mark of the launch, and is not of its session.
         is_safe: Its binding says that running it again does no harm.
+        scope: Of its Work.
     """
 
     lasts_us: int
@@ -40,6 +42,7 @@ class Job:
     straggler_us: int = 0
     escapes: bool = False
     is_safe: bool = False
+    scope: str = ""
 
 
 KINDS = ("plain", "missing", "stubborn", "endless", "leaves", "escapes")
@@ -53,7 +56,10 @@ def draw_jobs(chance: random.Random, works: int) -> tuple[Job, ...]:
     if not any(weights):
         weights = list(USUAL)
     drawn = [_draw(chance, chance.choices(KINDS, weights)[0], chance.choice(scale_ms)) for _ in range(works)]
-    return tuple(replace(job, is_safe=chance.random() < SAFE and job.lasts_us < FOREVER_US) for job in drawn)
+    return tuple(
+        replace(job, is_safe=chance.random() < SAFE and job.lasts_us < FOREVER_US, scope=chance.choice(SCOPES))
+        for job in drawn
+    )
 
 
 def _draw(chance: random.Random, kind: str, scale_ms: int) -> Job:

@@ -22,10 +22,12 @@ from chaos.simulation.jobs import command_of, draw_jobs
 from shared import boundary
 from shared.boundary import Boundary, Side
 from shared.model.instant import US_PER_MS, US_PER_S
-from shared.model.settings import Binding, Config, Settings
+from shared.model.settings import Binding, Config, ScopeConfig, Settings
 
 REST_BOUND_US = 1_800 * US_PER_S
 """Elapsed virtual time within which everything must have come to rest."""
+SCOPE_LIMITS = ((0, 0), (1, 0), (2, 1))
+"""Of a scope and of the one below it; 0 is none."""
 STEPS_BOUND = 60_000
 
 
@@ -132,7 +134,7 @@ def _play(seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[
 
 
 def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random) -> Config:
-    """Its bindings: one for every job that may be run again, as what a binding says of that holds for its own command only."""
+    """Its limits, drawn, and its bindings: one for every job that may be run again, as what a binding says of that holds for its own command only."""
     command = command_of(0)
     settings = Settings(job_concurrency=chance.choice((1, 2, 4)), lease_us=options.lease_us)
     grace_us = 500 * US_PER_MS
@@ -144,4 +146,6 @@ def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random
     ]
     plain = Binding("plain", command, timeout_us=long_us, grace_us=grace_us)
     short = Binding("short", command, timeout_us=3 * US_PER_S, grace_us=grace_us)
-    return Config(settings, bindings=(plain, *sorted(safe, key=lambda binding: binding.name), short))
+    upper, lower = chance.choice(SCOPE_LIMITS)
+    scopes = (ScopeConfig("ops", upper), ScopeConfig("ops/backup", lower))
+    return Config(settings, scopes, (plain, *sorted(safe, key=lambda binding: binding.name), short))

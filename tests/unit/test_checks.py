@@ -98,6 +98,11 @@ def _three_at_once(history: History) -> History:
     return with_late_ends(history, A1, A2)
 
 
+def _three_at_once_in_a_scope(history: History) -> History:
+    roomy = replace(with_attempt(history, A3, scope="ops"), limits=replace(history.limits, pools={}))
+    return with_late_ends(roomy, A1, A2)
+
+
 def _scope_full(history: History) -> History:
     return replace(history, limits=replace(history.limits, scopes={"ops": 1}))
 
@@ -244,7 +249,7 @@ FAULTS: dict[str, list[Fault_]] = {
     "nothing_that_ran_is_relaunched": [relaunched_though_it_ran],
     "success_has_evidence": [bare_success, success_of_a_job_cut_short],
     "attempts_wait_for_proof": [_claimed_too_early],
-    "capacity_is_kept": [_three_at_once],
+    "capacity_is_kept": [_three_at_once, _three_at_once_in_a_scope],
     "slots_are_kept": [_scope_full, _pool_full],
     "slots_are_freed_on_proof": [
         _freed_by_an_exit_status,
