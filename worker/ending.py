@@ -9,8 +9,8 @@ from functools import partial
 
 from shared.ids import WorkId
 from shared.model.attempt import AttemptState, Ending, FailureClass
-from shared.model.evidence import Evidence
-from shared.model.instant import US_PER_MS
+from shared.model.evidence import Evidence, LockState
+from shared.model.instant import US_PER_MS, US_PER_S
 from shared.policy.proof import proof_of
 from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide
 from shared.policy.settle import OUT_OF_TIME, RELAUNCHES_MAX, ending_of_evidence, settle_run_once
@@ -23,6 +23,9 @@ from worker.ports import Ports, ended_at, lease_in_force
 log = logging.getLogger(__name__)
 
 PAUSE_US = 20 * US_PER_MS
+UNSEEN_PAUSE_US = US_PER_S
+UNSEEN_MAX = 3
+"""So often evidence that could not be looked at is looked for again, before its absence counts as an answer. Rule: M04."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +76,20 @@ class Endings:
 
     def examined(self, holding: Holding | None, completion: Completion) -> None:
         """Evidence was read: decide, and queue what follows."""
-        if completion.error is not None:
+        if completion.error is not None and not isinstance(completion.error, OSError):
             raise completion.error
-        if holding is None or holding.phase is not Phase.EXAMINING or not isinstance(completion.result, Findings):
+        if holding is None or holding.phase is not Phase.EXAMINING:
+            return
+        if completion.error is not None:
+            self._look_again(holding, f"the host could not look: {completion.error}")
             return
         findings = completion.result
+        assert isinstance(findings, Findings)
+        if _is_unseen(holding, findings) and holding.unseen < UNSEEN_MAX:
+            holding.unseen += 1
+            self._look_again(holding, "its evidence cannot be read")
+            return
+        holding.unseen = 0
         evidence = findings.evidence
         if holding.orphan and evidence is not None and evidence.child_status is None:
             evidence = replace(evidence, child_status=self._ports.watcher.exit_status(holding.key))
@@ -93,6 +105,19 @@ class Endings:
             },
         )
         self._act(holding, decision, evidence)
+
+    def _look_again(self, holding: Holding, why: str) -> None:
+        """What cannot be seen now is no answer yet: the lease is kept, and nothing is decided on it."""
+        facts = {"attempt": holding.attempt_id, "epoch": holding.key.epoch, "why": why}
+        log.warning("evidence.unseen", extra=facts)
+        holding.phase = Phase.PAUSED
+        holding.look_again_mono_us = self._ports.clock.now().mono_us + UNSEEN_PAUSE_US
+
+    def examine_untold(self) -> None:
+        """Examine what has ended without anybody having been told: a wake may be lost. Cheap; called at each renewal."""
+        for holding in list(self._ports.holdings.values()):
+            if holding.phase is Phase.WATCHING and self._ports.watcher.has_ended(holding.key):
+                self.examine(holding)
 
     def end(self, holding: Holding, ending: Ending) -> None:
         """Queue the end of the attempt, and what it means for its Work, as one transition."""
@@ -280,6 +305,14 @@ class Endings:
         happened: Callable[[ReadTx], bool],
     ) -> None:
         self._ports.batch.add(Change(apply, done, partial(self._ports.lose, holding), happened))
+
+
+def _is_unseen(holding: Holding, findings: Findings) -> bool:
+    """Whether something of the evidence could not be read; perhaps it can a moment later."""
+    if holding.pin is None or findings.evidence is None:
+        return findings.child_record_seen is None
+    evidence = findings.evidence
+    return evidence.directory_proven and (evidence.lock is LockState.UNPROVEN or bool(evidence.unreadable))
 
 
 def _attempts_counted(tx: ReadTx, work_id: WorkId) -> int:

@@ -22,7 +22,9 @@ class Phase(StrEnum):
     LAUNCHING = "launching"  # a pool thread launches it, up to READY
     PINNING = "pinning"  # READY; the pin is queued, the gate is shut
     EXAMINING = "examining"  # a pool thread reads its evidence
-    PAUSED = "paused"  # its lock is held though its shim is gone (a child about to exec): look again in a moment
+    PAUSED = (
+        "paused"  # its lock is held though its shim is gone, or its evidence could not be read: look again in a moment
+    )
     WATCHING = "watching"  # its shim (or orphaned child) lives, and a pidfd says when that ends
     ENDING = "ending"  # its end is queued
 
@@ -38,6 +40,7 @@ class Holding:
         orphan: The shim is dead; its child is watched.
         gone: What was watched ended before its adoption was written.
         look_again_mono_us: While paused: when to examine again.
+        unseen: How often in a row its evidence could not be read.
         trail: Phases of its launch; None before one began.
         deadline_mono_us: When the attempt runs out of time, on this boot's monotonic clock.
         lease_until_mono_us: Until when the lease surely holds, by what this worker was told; GO is not sent later.
@@ -53,6 +56,7 @@ class Holding:
     orphan: bool = False
     gone: bool = False
     look_again_mono_us: int = 0
+    unseen: int = 0
     trail: Trail | None = None
 
     @property

@@ -75,6 +75,8 @@ class Launches:
             raise error
 
     def _ready(self, holding: Holding | None, held: HeldLaunch) -> None:
+        if holding is not None and (holding.launch is held or holding.pin == held.pin):
+            return  # told twice: it is this one's gate
         if holding is None or holding.phase is not Phase.LAUNCHING:
             held.close()
             return

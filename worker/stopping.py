@@ -46,12 +46,17 @@ class Stops:
 
     def stopped(self, completion: Completion, order_id: int) -> None:
         """One try is over: confirm on proof, else report what was found and give the order back."""
-        order = self._mine.pop(order_id)
-        del self._extend_us[order_id]
-        if completion.error is not None:
-            raise completion.error
-        if isinstance(completion.result, StopResult):
-            self._ports.batch.add(self._reporting(order, completion.result))
+        order = self._mine.pop(order_id, None)
+        self._extend_us.pop(order_id, None)
+        if order is None:
+            return  # told twice
+        result, error = completion.result, completion.error
+        if isinstance(error, OSError):  # the host could not look; that proves nothing, and the order is tried again
+            result, error = StopResult(None, (), (f"the host could not look: {error}",), None), None
+        if error is not None:
+            raise error
+        if isinstance(result, StopResult):
+            self._ports.batch.add(self._reporting(order, result))
 
     def _taking(self, order: StopOrder) -> Change:
         taken = False

@@ -68,8 +68,10 @@ class Worker:
         ports = self._ports
         ports.store.check_file()
         now = ports.clock.now()
-        self._renew(now)
+        renewed = self._renew(now)
         self._time_out(now)
+        if renewed:
+            self._endings.examine_untold()
         if not self._draining:
             self._take_assignments(now)
         self._apply_completions()
@@ -98,9 +100,11 @@ class Worker:
         left = self._ports.store.write(lambda tx: tx.retire_worker(self._ports.me, reason="released"))
         log.info("worker.left", extra={"worker": self._ports.me, "released": left})
 
-    def _renew(self, now: Instant) -> None:
+    def _renew(self, now: Instant) -> bool:
+        """Renew or beat when due; True: leases were renewed."""
+        is_due = now.mono_us >= self._renewal_due_us and bool(self._ports.holdings)
         ports = self._ports
-        if now.mono_us >= self._renewal_due_us and ports.holdings:
+        if is_due:
             expected = {
                 (holding.attempt_id, holding.key.epoch)
                 for holding in ports.holdings.values()
@@ -120,8 +124,9 @@ class Worker:
         elif now.mono_us >= self._beat_due_us:
             ports.store.write(lambda tx: tx.beat(ports.me))
         else:
-            return
+            return False
         self._beat_due_us = now.mono_us + beat_due_us(self._lease_us)
+        return is_due
 
     def _lost(self, holding: Holding) -> None:
         """Look away from an attempt whose lease is gone. Its processes are left alone: whoever adopts it needs them, and whoever

@@ -257,6 +257,11 @@ class SimulatedWatcher:
             return None
         return process.status if self._table.keeps_status or not process.is_reaped else None
 
+    def has_ended(self, key: Hashable) -> bool:
+        """See `ExitWatcher.has_ended`."""
+        process = self._watched.get(key)
+        return process is None or not process.is_alive
+
     def ended(self, process: Process) -> None:
         """That process ended: tell whoever watches it, a moment later."""
         for key in [key for key, watched in self._watched.items() if watched is process]:

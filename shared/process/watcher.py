@@ -83,6 +83,14 @@ class Watcher:
                 status = zombie_status(identity)
             return _status_by_pidfd(fd) if status is None else status  # reaped between the two questions
 
+    def has_ended(self, key: Hashable) -> bool:
+        """Whether a watched process has ended, told or not; True also for a key that is not watched. One cheap look, for
+        whoever cannot rely on having been told.
+        """
+        with self._lock:
+            watched = self._watched.get(key)
+            return watched is None or _has_ended(watched[0])
+
     def close(self) -> None:
         """Stop watching and end the thread; `on_exit` is not called afterwards."""
         os.eventfd_write(self._bell, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
 from shared.clock import Clock
 from shared.ids import AttemptId, attempt_directory
@@ -77,6 +78,9 @@ class SimulatedHost:
         stopped: Attempts that were told to stop, in order.
         before_go: Called with each shim before its gate opens.
         pid_namespace: Where processes start from now on.
+        tells: How often a watcher is told of each end: once, unless a test says never, or twice.
+        blind: So many of the next looks at evidence fail as a host does that has run out of something.
+        unreadable: So many of the next looks find a lock and files that cannot be read.
     """
 
     clock: Clock
@@ -86,6 +90,9 @@ class SimulatedHost:
     stopped: list[AttemptId] = field(default_factory=list)
     before_go: Callable[[Shim], None] = lambda _shim: None
     pid_namespace: int = PID_NAMESPACE
+    tells: int = 1
+    blind: int = 0
+    unreadable: int = 0
     _watchers: list[SimulatedWatcher] = field(default_factory=list)
     _pids: itertools.count[int] = field(default_factory=lambda: itertools.count(1000))
 
@@ -118,8 +125,14 @@ class SimulatedHost:
 
     def read_evidence(self, pin: Pin) -> Evidence:
         """See `HostView.read_evidence`."""
+        self._look()
         shim = self.shims[pin.directory]
         same_boot = pin.shim.boot_id == self.clock.now().boot_id
+        if self.unreadable:
+            self.unreadable -= 1
+            nothing: dict[str, Any] = dict.fromkeys(("exit", "child", "child_alive"))
+            files = ("exit.json", "child.json")
+            return Evidence(same_boot, True, True, LockState.UNPROVEN, unreadable=files, **nothing)
         return Evidence(
             same_boot=same_boot,
             same_pid_ns=True,
@@ -133,10 +146,19 @@ class SimulatedHost:
 
     def child_record_seen(self, attempt_id: AttemptId) -> bool | None:
         """See `HostView.child_record_seen`."""
+        if self.unreadable:
+            self.unreadable -= 1
+            return None
         return any(shim.child is not None for shim in self.shims.values() if shim.spec.attempt_id == attempt_id)
+
+    def _look(self) -> None:
+        if self.blind:
+            self.blind -= 1
+            raise OSError(24, "Too many open files")
 
     def stop(self, target: StopTarget, quiet: Quiet) -> StopResult:
         """See `HostView.stop`."""
+        self._look()
         pin = target.pin
         self.stopped.append(target.attempt_id)
         with quiet.scanning():
@@ -174,8 +196,9 @@ class SimulatedHost:
 
     def tell_ended(self, identity: ProcessIdentity) -> None:
         """Tell whoever watches that process."""
-        for watcher in self._watchers:
-            watcher.ended(identity)
+        for _ in range(self.tells):
+            for watcher in self._watchers:
+                watcher.ended(identity)
 
     def restart(self) -> None:
         """Everything that ran is gone with the boot, and recorded nothing."""
@@ -210,6 +233,11 @@ class SimulatedWatcher:
         """See `ExitWatcher.exit_status`."""
         identity = self.watched.get(key)
         return None if identity is None else self._host.kept_status(identity)
+
+    def has_ended(self, key: Hashable) -> bool:
+        """See `ExitWatcher.has_ended`."""
+        identity = self.watched.get(key)
+        return identity is None or not self._host.lives(identity)
 
     def ended(self, identity: ProcessIdentity) -> None:
         """That process ended: report each key that watches it."""
