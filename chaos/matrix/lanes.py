@@ -34,7 +34,12 @@ class _Lane:
     number: int
     process: subprocess.Popen[bytes]
     cell: Cell | None = None
-    due: float = 0.0
+    began: float = 0.0
+
+    @property
+    def due(self) -> float:
+        """When its cell must be over, on the monotonic clock."""
+        return self.began + CELL_BOUND_S
 
     @property
     def answers(self) -> IO[bytes]:
@@ -81,7 +86,8 @@ class Lanes:
                 played = _answer(lane) if lane in ready else None
                 if played is None:
                     why = "the lane ended" if lane in ready else f"it was not over within {CELL_BOUND_S:g} s"
-                    played = Played(str(cell), "", round(CELL_BOUND_S * MS_PER_S), (f"play: {why}",))
+                    took_s = time.monotonic() - lane.began
+                    played = Played(str(cell), "", round(took_s * MS_PER_S), (f"play: {why}",))
                     lane = self._replace(lane)  # noqa: PLW2901 - the new one takes its place
                 lane.cell = None
                 self._hand_out(lane, waiting)
@@ -100,7 +106,7 @@ class Lanes:
 
     def _hand_out(self, lane: _Lane, waiting: deque[Cell]) -> None:
         if waiting:
-            lane.cell, lane.due = waiting.popleft(), time.monotonic() + CELL_BOUND_S
+            lane.cell, lane.began = waiting.popleft(), time.monotonic()
             assert lane.process.stdin is not None
             lane.process.stdin.write(f"{lane.cell}\n".encode())
             lane.process.stdin.flush()
