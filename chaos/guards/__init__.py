@@ -1,0 +1,252 @@
+"""The guards of the product by name, and how to take each one away for a while, in this process.
+
+A guard is worth what happens without it: `chaos/simulation/controls.py` takes each away and waits for the check that must fire, by
+name. Where a second defence stands behind one, taking the first away alone changes nothing or ends in a refusal; then
+`covered_by` says which it is, and a test shows it. Rule: design §9 ("remove one guard, that check, and it by name, must fire").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from chaos.guards import removals
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One guard.
+
+    Attributes:
+        keeps: What it keeps from happening.
+        remove: Takes it away for the time of a `with`; raises LookupError when it is not there.
+        caught_by: The check that must fire in a simulation without it; None: none can, and `covered_by` says why.
+        entails: Checks that may fire beside that one, since what they look at follows. Anything else fails the control.
+        covered_by: The defence behind it, for the sake of which nothing happens without it, or what a simulation lacks; a case of
+            its own shows what it refuses.
+        alters_schema: It stands in the tables; only a store that is made meanwhile is without it.
+    """
+
+    name: str
+    keeps: str
+    remove: Callable[[], AbstractContextManager[None]]
+    caught_by: str | None
+    entails: frozenset[str] = frozenset()
+    covered_by: str | None = None
+    alters_schema: bool = False
+
+    @contextmanager
+    def removed(self) -> Iterator[None]:
+        """Be without it; it is back afterwards, whatever happens."""
+        with self.remove():
+            yield
+
+
+_RAN_TWICE = frozenset(
+    {
+        "jobs_are_one_set",
+        "one_launch_of_a_work_lives",
+        "nothing_that_ran_is_relaunched",
+        "capacity_is_kept",
+        "slots_are_freed_on_proof",
+    }
+)
+_RAN_UNKNOWN = frozenset(
+    {
+        "launches_follow_their_pin",
+        "success_has_evidence",
+        "statuses_are_true",
+        "retries_are_not_spent",
+        "nothing_is_stuck",
+        "jobs_are_one_set",
+        "no_actor_broke",
+        "never_at_rest",
+    }
+)
+"""What follows when something runs that was never pinned: nobody can adopt or stop it, and its slot is never free again."""
+
+GUARDS: tuple[Guard, ...] = (
+    Guard("fence", "a write whose lease is over", removals.fence, "no_actor_broke"),
+    Guard(
+        "pin_before_go",
+        "something that runs and that the store does not know of",
+        removals.pin_before_go,
+        "gates_open_under_a_live_pin",
+        _RAN_UNKNOWN,
+    ),
+    Guard(
+        "lease_at_go", "a gate opened after the lease has lapsed", removals.lease_at_go, "gates_open_under_a_live_pin"
+    ),
+    Guard(
+        "closed_gate",
+        "a job whose worker gave its launch up",
+        removals.closed_gate,
+        "launches_follow_their_pin",
+        _RAN_UNKNOWN,
+    ),
+    Guard(
+        "unexcluded_recheck",
+        "attempt N+1 beside an unproven N; the unique index behind it refuses",
+        removals.unexcluded_recheck,
+        "no_actor_broke",
+    ),
+    Guard(
+        "one_unexcluded",
+        "attempt N+1 beside an unproven N",
+        removals.one_unexcluded,
+        "attempts_wait_for_proof",
+        _RAN_TWICE,
+        alters_schema=True,
+    ),
+    Guard(
+        "claim_recheck",
+        "a claim of a Work that has changed; the state tables behind it refuse",
+        removals.claim_recheck,
+        "no_actor_broke",
+    ),
+    Guard(
+        "pool_limit",
+        "more attempts at once than a pool allows",
+        removals.pool_limit,
+        "slots_are_kept",
+        frozenset({"capacity_is_kept"}),
+    ),
+    Guard(
+        "scope_limit",
+        "more attempts at once than a scope above them allows",
+        removals.scope_limit,
+        "slots_are_kept",
+        frozenset({"capacity_is_kept"}),
+    ),
+    Guard(
+        "leader_generation",
+        "a transition of a leader that was succeeded",
+        removals.leader_generation,
+        "one_leader_at_a_time",
+    ),
+    Guard(
+        "generation_rises",
+        "two leaders of one generation",
+        removals.generation_rises,
+        "generations_only_rise",
+        alters_schema=True,
+    ),
+    Guard("lock_probe", "the burial of a worker that lives", removals.lock_probe, "only_the_dead_are_buried"),
+    Guard("recovery", "an attempt that nobody holds any more", removals.recovery, "nothing_is_neglected", _RAN_UNKNOWN),
+    Guard(
+        "proof_of_stop",
+        "a slot freed by an exit status",
+        removals.proof_of_stop,
+        "slots_are_freed_on_proof",
+        _RAN_TWICE,
+    ),
+    Guard(
+        "confirmed_epoch",
+        "a stop confirmed for another epoch",
+        removals.confirmed_epoch,
+        "slots_are_freed_on_proof",
+        frozenset({"epochs_only_rise", "capacity_is_kept"}),
+    ),
+    Guard(
+        "stop_orders",
+        "an end without proof that nobody follows up",
+        removals.stop_orders,
+        "nothing_is_stuck",
+        _RAN_UNKNOWN,
+    ),
+    Guard(
+        "uncertain_asks",
+        "a second run where nobody knows of the first",
+        removals.uncertain_asks,
+        "nothing_that_ran_is_relaunched",
+        _RAN_TWICE,
+    ),
+    Guard(
+        "unreadable_is_not_absent",
+        "a second run where the record of the first is torn",
+        removals.unreadable_is_not_absent,
+        "nothing_that_ran_is_relaunched",
+        _RAN_TWICE,
+    ),
+    Guard(
+        "unknown_is_no_success",
+        "success without evidence",
+        removals.unknown_is_no_success,
+        "success_has_evidence",
+        frozenset({"statuses_are_true"}),
+    ),
+    Guard(
+        "unknown_commit",
+        "an effect of a commit that never happened",
+        removals.unknown_commit,
+        "gates_open_under_a_live_pin",
+        _RAN_UNKNOWN,
+    ),
+    Guard("returned_inputs", "an input lost with the attempt that had it", removals.returned_inputs, "inputs_are_kept"),
+    Guard(
+        "live_lease",
+        "an attempt taken from its living holder",
+        removals.live_lease,
+        None,
+        covered_by="behind it stands the fence: whoever had it is refused from then on, and what it launched is adopted",
+    ),
+    Guard(
+        "unknown_commit_kept",
+        "work given up though its commit happened",
+        removals.unknown_commit_kept,
+        None,
+        covered_by="behind it stands the lease: what is dropped is given back at the next renewal, or lapses, and is recovered",
+    ),
+    Guard(
+        "capacity_recheck",
+        "a claim beyond a limit that was reached since it was decided",
+        removals.capacity_recheck,
+        None,
+        covered_by="behind it stands the leader's generation: only one leader claims, and its own pass counts what it hands out",
+    ),
+    Guard(
+        "accept_timeout",
+        "a claim that waits for a worker that does not take it",
+        removals.accept_timeout,
+        None,
+        covered_by="behind it stands the lease, which lapses by itself, only later",
+    ),
+    Guard(
+        "child_record",
+        "a relaunch though a child registered itself and no pin is known",
+        removals.child_record,
+        None,
+        covered_by="before it stands the pin, which comes before GO: only a store that lost commits knows no pin of what ran",
+    ),
+    Guard(
+        "renewal_never_shorter",
+        "a renewal that shortens a lease",
+        removals.never_shorter,
+        None,
+        covered_by="behind it stands the trigger `lease_shorter`; and no simulation asks for a shorter lease",
+    ),
+    Guard(
+        "same_store",
+        "a write into a store that was taken over meanwhile",
+        removals.same_store,
+        None,
+        covered_by="no simulation replaces a store; a case of its own shows what refuses",
+    ),
+    Guard(
+        "queue",
+        "writers that starve each other",
+        removals.queue,
+        None,
+        covered_by="behind it stands SQLite's own write lock, which keeps them apart, but in no order",
+    ),
+)
+"""Those that a simulation catches first, then those that something stands behind."""
+
+
+def guard(name: str) -> Guard:
+    """The guard of that name. Raises LookupError."""
+    for found in GUARDS:
+        if found.name == name:
+            return found
+    raise LookupError(f"no guard is called {name!r}")
