@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -111,12 +111,8 @@ class Harness:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Whoever is impatient and asks a second time waits for the end of this.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
-        try:
+        with uninterrupted():
             self.close()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def start(
         self,
@@ -323,6 +319,16 @@ class Harness:
             time.sleep(0.002)
         self.store.close()
         self._ringer.close()
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Put an interrupt off until the block ends: whoever is impatient and asks a second time waits for the cleaning up."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 ENDED = frozenset({"succeeded", "failed", "timed_out", "interrupted", "handed_off", "cancelled"})

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from chaos.harness import COORDINATOR, Harness, StillWaitingError
+from chaos.harness import COORDINATOR, Harness, StillWaitingError, uninterrupted
 from chaos.random_drill.aftermath import Aftermath, all_works, look_back
 from chaos.random_drill.disk import SmallDisk
 from chaos.random_drill.load import CONFIG, PlannedJob
@@ -42,8 +42,13 @@ class RandomDrill:
             small_disk: On a disk of its own, which the plan fills.
             minutes: No step begins after so many; None: all of them are played.
         """
-        self._disk = SmallDisk(folder / "home") if small_disk else None
-        self.harness = Harness(folder, CONFIG)
+        with uninterrupted():  # from here on there is something to be cleaned up
+            self._disk = SmallDisk(folder / "home") if small_disk else None
+            try:
+                self.harness = Harness(folder, CONFIG)
+            except BaseException:
+                self._take_disk_away()
+                raise
         self.roster = Roster(disk_fills=small_disk)
         self.processes = Processes(self.harness)
         self.operator = Operator(self.harness, self.roster, self.processes.look)
@@ -65,7 +70,11 @@ class RandomDrill:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.harness.__exit__(kind, error, trace)
+        with uninterrupted():
+            self.harness.__exit__(kind, error, trace)
+            self._take_disk_away()
+
+    def _take_disk_away(self) -> None:
         if self._disk is not None:
             self._disk.close()
 

@@ -68,12 +68,13 @@ def printed_whole(after: Aftermath) -> list[str]:
 
 def run_told_the_truth(after: Aftermath) -> list[str]:
     """`tenure run` ended with its job's code, or said that it could not follow it."""
-    states = {job.number: after.history.works[work_id].state for work_id, job in after.jobs.items()}
+    names = {job.number: work_id for work_id, job in after.jobs.items()}
     found = []
     for answer in after.answers:
-        job, state = answer.job, states.get(answer.job.number)
-        if answer.code == TENURE_FAILED and LOST_SIGHT in answer.err:
+        job = answer.job
+        if job.number not in names or (answer.code == TENURE_FAILED and LOST_SIGHT in answer.err):
             continue
+        state, expected = after.history.works[names[job.number]].state, after.history.job(names[job.number])
         if state in (WorkState.COMPLETED, WorkState.FAILED) and not job.recipe.may_time_out:
             code = job.status if job.status >= 0 else SIGNAL_BASE - job.status
         else:
@@ -82,7 +83,7 @@ def run_told_the_truth(after: Aftermath) -> list[str]:
             found.append(
                 f"`tenure run` of job {job.number} ended with {answer.code}, its job with {code}: {answer.err}"
             )
-        elif code != TENURE_FAILED and answer.out != job.prints[0] and not job.size:
+        elif code != TENURE_FAILED and expected is not None and expected.output not in (None, answer.out.decode()):
             found.append(f"`tenure run` of job {job.number} showed {answer.out[:200]!r}")
     return found
 
