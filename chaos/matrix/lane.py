@@ -22,6 +22,7 @@ from chaos.matrix.every import every_cell
 from chaos.matrix.faults import why_no_tampering
 from chaos.matrix.stage import Stage
 from chaos.matrix.starved import Starvation
+from shared.errors import TenureError
 from shared.model.instant import US_PER_MS
 from shared.model.settings import Settings
 
@@ -53,7 +54,10 @@ class Lane:
             stage = self._stage_for(cell.kind)
             word = act_for(stage, cell)()
             findings = [str(finding) for finding in examine(stage.harness.history())]
-        except AssertionError as error:  # not reached, not dead there, never at rest, or not as the store should say
+        except (
+            AssertionError,
+            TenureError,
+        ) as error:  # not reached, not dead there, never at rest, or not as the store should say
             findings = [f"play: {error}"]
         if word is not None and word not in cell.expected:
             findings.append(f"convergence: it came to {word}, expected was {' or '.join(sorted(cell.expected))}")

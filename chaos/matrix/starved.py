@@ -17,7 +17,7 @@ from chaos.matrix.cell import CameTo, Cell, Harm, Role, Scene
 from chaos.matrix.faults import MET_BOUND_S, QueueHold, Tampering, pause_while_met, tampered, was_met
 from chaos.matrix.outcome import came_to
 from chaos.matrix.scene import LASTING_SCENES, STATUS, hit_name, set_scene, submit
-from chaos.matrix.stage import WORKER, Stage, send
+from chaos.matrix.stage import WORKER, Stage, is_stopped, send
 from chaos.witness import Mark
 from shared.boundary import Boundary
 from shared.ids import WorkId
@@ -88,14 +88,14 @@ class Starvation:
         stage, cell = self._stage, self._cell
         stage.harness.wait(lambda: self._takes_part(armed), f"{armed.name} takes part")
         if cell.scene is Scene.JOB:
-            send(armed.pid, signal.SIGSTOP)
+            self._freeze(armed)
             job = self._job = submit(stage, cell)
             if cell.role is Role.WORKER:
                 stage.harness.wait(lambda: stage.harness.read(lambda tx: tx.attempts(job)), f"{job} was claimed for it")
             return armed.pid
         self._job = submit(stage, cell)
         stage.await_mark(self._job, Mark.START)
-        send(armed.pid, signal.SIGSTOP)
+        self._freeze(armed)
         if cell.scene is Scene.ENDED_JOB:
             with stage.valve_open():
                 stage.await_mark(self._job, Mark.END)
@@ -103,6 +103,14 @@ class Starvation:
             successor = stage.start(WORKER)  # whoever held the job is killed
             stage.harness.wait(lambda: self._takes_part(successor), f"another {successor.name} takes part")
         return armed.pid
+
+    def _freeze(self, running: Running) -> None:
+        """Stop somebody between two transactions: while the queue is ours, nobody else can be inside one."""
+        hold = QueueHold(self._stage.harness)
+        self._stage.harness.wait(lambda: hold.is_held, "the queue was given to us")
+        send(running.pid, signal.SIGSTOP)
+        self._stage.harness.wait(lambda: is_stopped(running.pid), f"{running.name} stands still")
+        hold.end()
 
     def _takes_part(self, running: Running) -> bool:
         leader, workers = self._stage.harness.read(lambda tx: (tx.leader(), tx.workers()))
