@@ -10,7 +10,7 @@ from pathlib import Path
 from coordinator.coordinator import Coordinator
 from coordinator.leadership import Candidate, Leadership
 from shared import boundary
-from shared.child import ChildOptions, Stop, hear_no_more, listen
+from shared.child import ChildOptions, Stop, hear_no_more, leave_in_time, listen
 from shared.clock import Clock, Wake, host_clock
 from shared.commands.arguments import Parser
 from shared.errors import StoreUnavailableError, TenureError
@@ -92,7 +92,7 @@ def run(coordinator: Coordinator, clock: Clock, bell: Wake, stop: Stop) -> None:
             put_off = True
             due = clock.now().mono_us + error.pause_ms * US_PER_MS
         clock.wait(due, bell)
-    coordinator.leave()
+    leave_in_time(coordinator.leave, clock)
 
 
 def command(argv: list[str], *, home: str | None) -> int:

@@ -23,14 +23,16 @@ from types import FrameType
 from typing import Any
 
 from shared import logs, presence
-from shared.clock import SystemClock
+from shared.clock import Clock, SystemClock
 from shared.errors import TenureError, UsageError
 from shared.home import Home
+from shared.model.instant import US_PER_MS, US_PER_S
 
 ORPHAN_BOUND_S = 1.8  # from the parent's death to this process's own end, which is promised within 2 s
 COMM_CHARS_MAX = 15  # of a process name, in the kernel
 DRAIN_S = 10.0
 DRAIN_S_MAX = 86_400.0
+LEAVE_BOUND_S = 5.0
 LEFT_TO_PARENT = (signal.SIGINT, signal.SIGHUP)  # a terminal sends them to the whole group; `up` says what they mean
 HURRY = signal.SIGUSR1  # from `up`: no more time for the drain
 
@@ -46,6 +48,26 @@ def checked_drain_s(given: float) -> float:
     if not 0 <= given <= DRAIN_S_MAX:
         raise UsageError(f"--drain must be 0 to {DRAIN_S_MAX:g} seconds, not {given:g}")
     return given
+
+
+def leave_in_time(leave: Callable[[], None], clock: Clock) -> None:
+    """Have a process's end written down by `leave`, tried again while the store is busy, for `LEAVE_BOUND_S`.
+
+    What is not written by then is found out all the same: whoever looks finds the process's lock free.
+
+    Raises:
+        TenureError: what `leave` raised last when the time was over; at once, what does not pass by itself.
+    """
+    until_us = clock.now().mono_us + int(LEAVE_BOUND_S * US_PER_S)
+    while True:
+        try:
+            leave()
+            return
+        except TenureError as error:
+            now_us = clock.now().mono_us
+            if error.pause_ms is None or now_us >= until_us:
+                raise
+            clock.wait(now_us + error.pause_ms * US_PER_MS, None)
 
 
 class Stop:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from shared import boundary
-from shared.child import DRAIN_S, ChildOptions, Stop, checked_drain_s, hear_no_more, listen
+from shared.child import DRAIN_S, ChildOptions, Stop, checked_drain_s, hear_no_more, leave_in_time, listen
 from shared.clock import Clock, Wake, host_clock
 from shared.commands.arguments import Parser
 from shared.errors import TenureError, UsageError
@@ -220,7 +220,7 @@ def run(worker: Worker, clock: Clock, bell: Wake, stop: Stop) -> None:
             due_us = min(due_us, now_us + error.pause_ms * US_PER_MS)
         if asked_us is None or worker.held:
             clock.wait(due_us, bell)
-    worker.leave()
+    leave_in_time(worker.leave, clock)
 
 
 def _environment_layer(snapshot: Snapshot, *, environ: Mapping[str, str]) -> Mapping[str, str]:
