@@ -48,6 +48,13 @@ WRITTEN = {
 """What is in the changefeed of the job once the commit happened."""
 
 
+TRIES = 5
+
+
+class MissedError(Exception):
+    """The process stood still with the queue in its own hands: it would have it again before anybody else."""
+
+
 class Starvation:
     """One such cell being played."""
 
@@ -60,9 +67,21 @@ class Starvation:
 
     def play(self) -> CameTo:
         """Set the scene, starve whoever comes to write, let it go on until all is quiet; what came of the job."""
-        stage, cell = self._stage, self._cell
-        if cell.role is Role.COMMAND:
+        if self._cell.role is Role.COMMAND:
             return self._play_command()
+        for _ in range(TRIES):
+            missed = False
+            try:
+                self._come_to_fault()
+            except MissedError:
+                missed = True
+            word = self._come_to_rest()
+            if not missed:
+                return word
+        raise AssertionError(f"{self._cell}: {TRIES} times the queue was in its hands just then")
+
+    def _come_to_fault(self) -> None:
+        stage, cell = self._stage, self._cell
         self._job = set_scene(stage, cell)
         since = len(stage.harness.reached())
         if cell.gate is not None and cell.scene is Scene.JOB:
@@ -71,6 +90,9 @@ class Starvation:
         if cell.role is Role.COORDINATOR:
             stage.ensure(WORKER)
         self._starve(self._at_gate(armed, since), armed)
+
+    def _come_to_rest(self) -> CameTo:
+        stage, cell = self._stage, self._cell
         stage.supervise(COORDINATOR, WORKER)
         assert self._job is not None
         if cell.scene in LASTING_SCENES:
@@ -125,9 +147,13 @@ class Starvation:
         if cell.harm is Harm.BUSY:
             said = armed.log.stat().st_size
             hold = QueueHold(self._stage.harness)
+            if not hold.is_held:
+                self._stage.let_go(pid)
+                hold.end()
+                raise MissedError
             try:
                 self._stage.let_go(pid)
-                self._await_met(lambda: hold.is_held and any(word in _tail(armed.log, said) for word in BUSY_SAID))
+                self._await_met(lambda: any(word in _tail(armed.log, said) for word in BUSY_SAID))
                 self._refuse_written(epoch)
             finally:
                 hold.end()
