@@ -104,15 +104,15 @@ class Folded:
         name = str(event.work_id)
         before = self.works.get(name)
         if event.kind == "work.submitted":
-            self.works[name] = WorkState.READY
+            self.works[name] = WorkState(str(event.data["to"]))
             return [] if before is None else [Misfit(About.STATE, event.seq, f"{name} was submitted twice")]
         told = WorkState(str(event.data["to"]))
         self.works[name] = told
         if before is None:
             return [Misfit(About.STATE, event.seq, f"{event.kind} of {name}, which was never submitted")]
-        if is_final_work(before):
-            return [Misfit(About.END, event.seq, f"{name} was {before} for good, and became {told}")]
         by = WorkEvent(str(event.data["by"]))
+        if is_final_work(before) and by is not WorkEvent.RETRIED:
+            return [Misfit(About.END, event.seq, f"{name} was {before} for good, and became {told}")]
         return _step_misfits(event, before, _work_step(before, by), told)
 
     def _follow_claim(self, event: Event) -> list[Misfit]:

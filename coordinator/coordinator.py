@@ -1,7 +1,7 @@
 """The coordinator: decides what starts and who takes over what. `step()` is a plain call; nothing in it sleeps.
 
 Pass order, also at start-up, before the first timed wait: a jump of the wall clock is recorded → leases of dead workers and other boots → claims not accepted in time →
-recovery claims → backoffs that are over → start pass → record. Rule: design §3, §5; requirements K04, K05, R15.
+recovery claims → due timers → start pass → record. Rule: design §3, §5; requirements K04, K05, R15.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from coordinator.notes import Notes
 from coordinator.recovery import Recovery
 from coordinator.starts import Place, Starts
 from coordinator.tally import Tally
+from coordinator.timers import Timers
 from shared.clock import Clock
 from shared.errors import LeadershipLostError, TenureError
 from shared.ids import Incarnation
@@ -166,6 +167,7 @@ class Coordinator:
         if done.buried:
             workers = self._store.read(lambda tx: tx.workers())
         self._workers = workers
+        tally.cut_short = Timers(self._store, self._leadership).run().more or tally.cut_short
         Starts(self._store, self._leadership, self._notes, self._marks, config, self._places, tally).run(workers, held)
         self._marks.review()
 

@@ -16,9 +16,10 @@ from shared.ids import Incarnation
 from shared.model.evidence import LockState
 from shared.model.host import Worker
 from shared.policy.lease import accept_timeout_us
-from shared.policy.settle import OUT_OF_TIME, settle_run_once
+from shared.policy.settle import OUT_OF_TIME
 from shared.policy.workers import choose_recoverer, is_responsive
 from shared.store.contract import ReadTx, Recoverable, Store, Tx
+from shared.store.settling import change_after
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class Recovery:
         Args:
             workers: Those not known to be gone.
             locks: What probing each one's lock proved.
-            first: First pass of this leader: leases and backoffs of other boots are looked for too.
+            first: First pass of this leader: leases and timers of other boots are looked for too.
         """
         dead = [worker for worker in workers if locks[worker.id] is LockState.FREE]
         live = [worker for worker in workers if locks[worker.id] is not LockState.FREE]
@@ -67,9 +68,7 @@ class Recovery:
         return self._store.write(lambda tx: self._recover(tx, dead, live, locks, first=first))
 
     def _has_work(self, tx: ReadTx) -> bool:
-        is_found = bool(
-            tx.recoverable(after=None, limit=1) or tx.backoff_due(limit=1) or any(w.overdue for w in tx.workers())
-        )
+        is_found = bool(tx.recoverable(after=None, limit=1) or any(w.overdue for w in tx.workers()))
         self._marks.note(tx.skipped)
         return is_found
 
@@ -86,13 +85,11 @@ class Recovery:
         revoked = 0
         if first:
             revoked = tx.revoke_foreign_boots()
-            tx.carry_backoffs()
+            tx.carry_timers()
         for worker in dead:
             revoked += tx.retire_worker(worker.id, reason="worker died")
             log.warning("worker.died", extra={"worker": worker.id, "pid": worker.identity.pid})
         revoked += len(tx.revoke_unaccepted(accept_timeout_us=accept_timeout_us(self._lease_us)))
-        for work_id in tx.backoff_due(limit=BOUND):
-            tx.fire_backoff(work_id)
         held = {worker for worker, state in locks.items() if state is LockState.HELD}
         responsive = [w for w in live if is_responsive(w, tx.now, lease_us=self._lease_us, held_locks=held)]
         load = {worker.id: worker.in_use for worker in responsive}
@@ -119,8 +116,7 @@ class Recovery:
 
     def _time_out(self, tx: Tx, item: Recoverable) -> bool:
         """End an attempt that is both lapsed and out of time, here and now: no worker is needed for that. Rule: E14, R06."""
-        work = tx.work_outline(item.attempt.work_id)
-        change = settle_run_once(OUT_OF_TIME, 0 if work is None else work.admission_failures)
+        change = change_after(tx, item.attempt.id, OUT_OF_TIME, item.snapshot)
         return tx.time_out_lapsed(item.attempt.id, epoch_seen=item.attempt.epoch, why=OUT_OF_TIME.why, change=change)
 
     def _claim(self, tx: Tx, item: Recoverable, responsive: Sequence[Worker], load: dict[Incarnation, int]) -> bool:

@@ -120,9 +120,9 @@ class Starts:
             choice = choose_starts(found.ready, found.usage, self._limits, slots)
             written = self._write(choice.starts, choice.waits, found)
             self._tally.cut_short = self._tally.cut_short or written.raced
-            self._tally.count_waits(pool, sum(wait.limit == pool for wait in written.waits))
+            self._tally.count_waits(pool, sum(map(_is_of_pool, written.waits)))
             full_scopes |= {wait.limit for wait in written.waits if wait.reason is Reason.CAPACITY_SCOPE and wait.limit}
-            if any(wait.limit == pool or wait.reason in HOLDS_ALL for wait in written.waits):
+            if any(_is_of_pool(wait) or wait.reason in HOLDS_ALL for wait in written.waits):
                 return
             if self._active.fault is not None:
                 return  # nothing of any pool starts
@@ -150,10 +150,11 @@ class Starts:
     ) -> Candidates:
         page = tx.ready_page(pool, after=after, limit=window, skip_scopes=skip)
         snapshots = {work.id: self._resolve(tx, work) for work in page.works}
+        quarantined = tx.quarantined() if page.works else frozenset()
         self._marks.note(tx.skipped)
         return Candidates(
             page.works,
-            tuple(_ready(tx, work, snapshots[work.id]) for work in page.works),
+            tuple(_ready(tx, work, snapshots[work.id], quarantined) for work in page.works),
             snapshots,
             tx.usage() if page.works else Usage({}),
             page.end,
@@ -169,6 +170,7 @@ class Starts:
             generation=None if generation is None else generation.number,
             folder="/" if generation is None else str(PurePath(generation.source_path).parent),
             inputs=tuple(tx.pending_inputs(work.id, limit=INPUTS_MAX)),
+            trigger_before=_trigger_before(tx, work),
         )
 
     def _write(self, starts: Sequence[Start], waits: Sequence[Wait], found: Candidates) -> Written:
@@ -213,11 +215,23 @@ class Starts:
         return made, held_back
 
 
-def _ready(tx: ReadTx, work: Work, snapshot: Snapshot | None) -> ReadyWork:
+def _trigger_before(tx: ReadTx, work: Work) -> int | None:
+    """What had set off the attempt that the next one retries, if it retries one. Rule: O09."""
+    last = tx.last_timer(work.id) if work.attempts_used > 0 else None
+    return None if last is None else last.trigger_input
+
+
+def _ready(tx: ReadTx, work: Work, snapshot: Snapshot | None, quarantined: frozenset[str]) -> ReadyWork:
     executor = "" if snapshot is None else snapshot.registration
     pool = work.pool if snapshot is None else snapshot.pool
     unexcluded = work.attempts_used > 0 and tx.unexcluded(work.id) is not None
-    return ReadyWork(work.id, work.revision, work.scope, pool, executor, unexcluded, snapshot is not None)
+    binding = None if snapshot is None or work.command is not None else snapshot.binding
+    held_back = binding if binding in quarantined else None
+    return ReadyWork(work.id, work.revision, work.scope, pool, executor, unexcluded, snapshot is not None, held_back)
+
+
+def _is_of_pool(wait: Wait) -> bool:
+    return wait.reason in (Reason.CAPACITY_CONCURRENCY, Reason.CAPACITY_JOB_CONCURRENCY)
 
 
 def _order(place: Place) -> tuple[int, int]:

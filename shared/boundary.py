@@ -40,6 +40,7 @@ class Boundary(StrEnum):
     REGISTER_COMMIT = auto()
     LEADER_COMMIT = auto()
     SUBMIT_COMMIT = auto()
+    COMMAND_COMMIT = auto()  # a person's word on a Work or a binding: retry, hold, release, quarantine
     CLAIM_COMMIT = auto()
     ACCEPT_COMMIT = auto()
     PIN_COMMIT = auto()
@@ -50,6 +51,7 @@ class Boundary(StrEnum):
     RELAUNCH_COMMIT = auto()
     CANCEL_COMMIT = auto()
     STOP_COMMIT = auto()
+    TIMER_COMMIT = auto()
     PASS_COMMIT = auto()
     # Files of the home.
     QUEUE_LOCK = auto()

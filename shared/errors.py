@@ -77,6 +77,23 @@ class UnreadableError(RefusedError):
         )
 
 
+class KeyReusedError(RefusedError):
+    """A key was given that has been accepted with other content.
+
+    Attributes:
+        key: The key.
+        work_id: The Work that was accepted under it.
+    """
+
+    code = "key_reused"
+
+    def __init__(self, key: str, work_id: str) -> None:
+        self.key = key
+        self.work_id = work_id
+        super().__init__(f"the key {key!r} belongs to {work_id}, which was handed in with other content")
+        self.args = (key, work_id)
+
+
 class LeaseLostError(RefusedError):
     """The caller no longer holds the attempt: another epoch, an expired, revoked or ended lease.
 

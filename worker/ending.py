@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from shared.ids import WorkId
 from shared.model.attempt import AttemptState, Ending, FailureClass
 from shared.model.evidence import Evidence, LockState
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.policy.proof import proof_of
 from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide
-from shared.policy.settle import OUT_OF_TIME, RELAUNCHES_MAX, ending_of_evidence, settle_run_once
+from shared.policy.settle import OUT_OF_TIME, RELAUNCHES_MAX, ending_of_evidence
 from shared.store.contract import ReadTx, Tx
+from shared.store.settling import change_after
 from worker.batch import Change
 from worker.holding import Holding, Phase
 from worker.pool import Completion
@@ -122,15 +122,12 @@ class Endings:
     def end(self, holding: Holding, ending: Ending) -> None:
         """Queue the end of the attempt, and what it means for its Work, as one transition."""
         holding.phase = Phase.ENDING
-        key, work_id, phases = holding.key, holding.assignment.attempt.work_id, holding.phases()
+        key, phases, pinned = holding.key, holding.phases(), holding.assignment.snapshot
 
         def apply(tx: Tx) -> None:
             if holding.pin is None and phases:
                 tx.record_phases(key, phases)
-            work = tx.work_outline(work_id)
-            failures = 0 if work is None else work.admission_failures
-            attempts = _attempts_counted(tx, work_id) if ending.failure is FailureClass.AMBIGUOUS else 1
-            tx.finish(key, ending, settle_run_once(ending, failures, attempts))
+            tx.finish(key, ending, change_after(tx, key.attempt_id, ending, pinned))
 
         self._queue(holding, apply, lambda: self._ended(holding, ending), lambda tx: ended_at(tx, key))
 
@@ -313,8 +310,3 @@ def _is_unseen(holding: Holding, findings: Findings) -> bool:
         return findings.child_record_seen is None
     evidence = findings.evidence
     return evidence.directory_proven and (evidence.lock is LockState.UNPROVEN or bool(evidence.unreadable))
-
-
-def _attempts_counted(tx: ReadTx, work_id: WorkId) -> int:
-    """How many attempts were made of a Work so far; those that failed before anything ran are none. Rule: F01."""
-    return sum(attempt.failure is not FailureClass.ADMISSION for attempt in tx.attempts(work_id))

@@ -144,12 +144,11 @@ def _below(
 
 
 WORKER_POINTS = (
-    # Before it takes part, nothing can be claimed for it. Leases are short where somebody is frozen: on a busy host another worker may
-    # then come too late to a claim of its own, which is made anew.
-    _worker(Boundary.QUEUE_LOCK, BOTH, UNDISTURBED, frozen=IN_TIME),
-    _worker(Boundary.INCARNATION_LOCK, BOTH, UNDISTURBED, frozen=IN_TIME),
-    _worker(Boundary.REGISTER_COMMIT, BOTH, UNDISTURBED, frozen=IN_TIME),
-    _worker(Boundary.ZYGOTE_EXEC, BOTH, UNDISTURBED, frozen=IN_TIME),
+    # Before it takes part, nothing can be claimed for it.
+    _worker(Boundary.QUEUE_LOCK, BOTH, UNDISTURBED),
+    _worker(Boundary.INCARNATION_LOCK, BOTH, UNDISTURBED),
+    _worker(Boundary.REGISTER_COMMIT, BOTH, UNDISTURBED),
+    _worker(Boundary.ZYGOTE_EXEC, BOTH, UNDISTURBED),
     _worker(Boundary.RENEW_COMMIT, BOTH, IN_TIME),
     _launch(Boundary.ACCEPT_COMMIT, BOTH, RELAUNCHED),
     _launch(Boundary.ATTEMPT_MKDIR, BOTH, RELAUNCHED),
@@ -174,18 +173,16 @@ WORKER_POINTS = (
 )
 
 COORDINATOR_POINTS = (
-    _coordinator(Boundary.QUEUE_LOCK, BOTH, UNDISTURBED, frozen=IN_TIME, all_frozen=IN_TIME),
-    _coordinator(Boundary.INCARNATION_LOCK, BOTH, UNDISTURBED, frozen=IN_TIME, all_frozen=IN_TIME),
-    _coordinator(Boundary.REGISTER_COMMIT, BOTH, UNDISTURBED, frozen=IN_TIME, all_frozen=IN_TIME),
-    _coordinator(Boundary.LEADER_COMMIT, BOTH, UNDISTURBED, frozen=IN_TIME, all_frozen=IN_TIME),
+    _coordinator(Boundary.QUEUE_LOCK, BOTH, UNDISTURBED),
+    _coordinator(Boundary.INCARNATION_LOCK, BOTH, UNDISTURBED),
+    _coordinator(Boundary.REGISTER_COMMIT, BOTH, UNDISTURBED),
+    _coordinator(Boundary.LEADER_COMMIT, BOTH, UNDISTURBED),
     # A claim that is not heard of in time is made anew, as a relaunch: the bell was not rung yet, or the store was held meanwhile.
     _coordinator(Boundary.CLAIM_COMMIT, BEFORE, UNDISTURBED, frozen=IN_TIME, all_frozen=IN_TIME),
     _coordinator(Boundary.CLAIM_COMMIT, AFTER, IN_TIME, all_killed=RELAUNCHED | ADOPTED),
     # A pass is recorded after its claims, so the worker may have come any way with the job; or had not been heard of in time.
     _coordinator(Boundary.PASS_COMMIT, BOTH, UNDISTURBED, all_killed=IN_TIME | ADOPTED, frozen=IN_TIME),
-    _coordinator(
-        Boundary.BALLAST_RENAME, BOTH, UNDISTURBED, scene=Scene.NO_BALLAST, frozen=IN_TIME, all_frozen=IN_TIME
-    ),
+    _coordinator(Boundary.BALLAST_RENAME, BOTH, UNDISTURBED, scene=Scene.NO_BALLAST),
     _coordinator(Boundary.LOCK_PROBE, BOTH, ADOPTED, scene=Scene.TAKEOVER),
     _coordinator(Boundary.RECOVERY_COMMIT, BOTH, ADOPTED, scene=Scene.TAKEOVER),
 )
@@ -389,6 +386,8 @@ COMMAND_POINTS = (
 POINTS = (*WORKER_POINTS, *COORDINATOR_POINTS, *ZYGOTE_POINTS, *SHIM_POINTS, *CHILD_POINTS, *COMMAND_POINTS)
 
 ELSEWHERE = {
+    Boundary.COMMAND_COMMIT: "one commit of a command, as that of a cancel; tests/unit/test_store_fault_points.py breaks it",
+    Boundary.TIMER_COMMIT: "needs a binding that retries; in tests/unit/test_coordinator_timers.py a leader dies on both sides of it",
     Boundary.HARM_SIGNAL: "sent by a supervisor or a harness to its own children; tests/process/test_up_signals.py kills there",
 }
 """Boundaries without a point, and why."""

@@ -24,8 +24,8 @@ from shared.model.attempt import Attempt, AttemptState, Ending, FailureClass
 from shared.model.cancel import Cancellation
 from shared.model.host import StopOrder
 from shared.model.work import Work, WorkState
-from shared.policy.settle import settle_run_once
 from shared.store.contract import ReadTx, Tx
+from shared.store.settling import change_after
 
 R = TypeVar("R")
 
@@ -258,9 +258,8 @@ class Operator:
 
 
 def _cancel_attempt(tx: Tx, attempt: Attempt) -> None:
-    work = _known(tx, attempt.work_id)
     ending = Ending(AttemptState.CANCELLED, None, FailureClass.CANCELLED, None, None, "drill")
-    change = settle_run_once(ending, work.admission_failures, work.attempts_used)
+    change = change_after(tx, attempt.id, ending)
     tx.cancel_attempt(attempt.id, by="drill", reason="drill", change=change)
 
 

@@ -22,8 +22,9 @@ from shared.ids import AttemptId, Incarnation, WorkId, work_of
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import Config
 from shared.model.work import NewWork
-from shared.policy.settle import ending_of_status, settle_run_once
+from shared.policy.settle import ending_of_status
 from shared.store.contract import PERSON, Store
+from shared.store.settling import change_after
 
 LOOK_TURNS = 40
 LOOK_US = 500 * US_PER_MS
@@ -211,7 +212,7 @@ class Director:
                     attempt.id,
                     expected_epoch=attempt.epoch,
                     ending=ending,
-                    change=settle_run_once(ending, 0, 1),
+                    change=change_after(tx, attempt.id, ending),
                     by="a person",
                     reason="seen",
                 )

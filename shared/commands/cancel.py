@@ -22,8 +22,8 @@ from shared.model.cancel import Cancellation
 from shared.model.host import StopOrder
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.work import Work
-from shared.policy.settle import settle_run_once
 from shared.store.contract import CancelOutcome, ReadTx, Tx
+from shared.store.settling import change_after
 
 STOP_WAIT_S = 2
 STOP_WAIT_S_MAX = 86_400
@@ -98,7 +98,7 @@ def _cancel_attempt(tx: Tx, attempt_id: AttemptId, *, by: str, reason: str) -> C
         other = f"; {live} is the one that goes on" if live not in {None, attempt_id} else ""
         raise RefusedError(f"{attempt_id} has already ended: {attempt.state}{other}")
     ending = Ending(AttemptState.CANCELLED, None, FailureClass.CANCELLED, None, None, reason)
-    change = settle_run_once(ending, work.admission_failures, work.attempts_used)
+    change = change_after(tx, attempt_id, ending)
     return tx.cancel_attempt(attempt_id, by=by, reason=reason, change=change)
 
 

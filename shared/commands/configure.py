@@ -82,7 +82,6 @@ def _init(path: Path, named: str | None) -> None:
     print(f"{target}  {kept}")
     print(f"{path}  made; generation {generation} is active: {_summary(config)}")
     print(f"next: `{command_for(named, 'up')}` in one terminal, `{command_for(named, 'run -- echo hello')}` in another")
-    _say_retries(config)
 
 
 def _make(path: Path) -> None:
@@ -116,7 +115,6 @@ def _apply(file: Path | None, named: str | None) -> None:
     else:
         print(f"{source}: generation {generation} is active")
         print(f"  {_changes(before, config)}")
-    _say_retries(config)
 
 
 def _check(file: Path | None, named: str | None) -> None:
@@ -128,7 +126,6 @@ def _check(file: Path | None, named: str | None) -> None:
         if given is None:
             raise
         print(f"{file}: valid: {_summary(given)}")
-        _say_retries(given)
         return
     with opened(str(place.path)) as home:
         before = home.store.read(lambda tx: tx.config())
@@ -138,7 +135,6 @@ def _check(file: Path | None, named: str | None) -> None:
         print(f"{source}: valid; the same as generation {before.number}, which is active")
     else:
         print(f"{source}: valid; nothing was changed. To activate: {_changes(before, config)}")
-    _say_retries(config)
 
 
 def _load_over(source: Path, active: ConfigGeneration | None) -> Config:
@@ -214,12 +210,6 @@ def _parts(config: Config) -> dict[str, Any]:
     }
     scopes = {f"scope {scope.name}": scope for scope in config.scopes}
     return settings | scopes | {f"binding {binding.name}": binding for binding in config.bindings}
-
-
-def _say_retries(config: Config) -> None:
-    names = [binding.name for binding in config.bindings if binding.retry is not None]
-    if names:
-        print(f"note: retry is stored but not acted on yet; one attempt settles a work of {_listed(names)}")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from shared.commands.attendance import attendance, read_rows
 from shared.commands.findings import NAMED_MAX, NOTHING, Finding, Severity
 from shared.commands.findings_rows import check_rows
 from shared.commands.findings_service import check_service
+from shared.commands.findings_work import WORK_CHECKS
 from shared.commands.open_home import OpenHome
 from shared.commands.render import counted, duration, escaped, signed_duration
 from shared.commands.status import OPEN_STATES
@@ -307,6 +308,7 @@ STORE_CHECKS: dict[str, Callable[[OpenHome], list[Finding]]] = {
     "stops": check_stops,
     "capacity": check_capacity,
     "works": check_works,
+    **WORK_CHECKS,
     "service": check_service,
 }
 

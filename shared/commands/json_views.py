@@ -12,15 +12,17 @@ from dataclasses import asdict, dataclass
 from shared.commands.attendance import Attendance
 from shared.commands.render import iso, milliseconds
 from shared.errors import UnreadableError
-from shared.ids import AttemptId
+from shared.ids import AttemptId, attempt_id
 from shared.model.attempt import Attempt, Lease, Phase, Segment, Snapshot
 from shared.model.cancel import Cancellation
 from shared.model.evidence import Pin
 from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
-from shared.model.work import Work
+from shared.model.settings import RetryPolicy
+from shared.model.timer import Timer, timer_due_us
+from shared.model.work import Hold, Work
 from shared.policy.lease import is_live
-from shared.store.contract import ReadTx, UnreadableRow
+from shared.store.contract import ReadTx, Routine, UnreadableRow
 
 Json = dict[str, object]
 ORDERS_READ = 10_000
@@ -43,6 +45,8 @@ class WorkFacts:
 
     work: Work
     attempts: tuple[AttemptFacts, ...]
+    timer: Timer | None
+    retry: RetryPolicy | None
     cancellations: tuple[Cancellation, ...]
     now: Instant
 
@@ -54,11 +58,19 @@ def work_facts(tx: ReadTx, works: Sequence[Work]) -> list[WorkFacts]:
         WorkFacts(
             work=work,
             attempts=tuple(_facts(tx, attempt, orders.get(attempt.id)) for attempt in tx.attempts(work.id)),
+            timer=tx.timer(work.id),
+            retry=_policy_of(tx, work),
             cancellations=tuple(tx.cancellations(work.id)),
             now=tx.now,
         )
         for work in works
     ]
+
+
+def _policy_of(tx: ReadTx, work: Work) -> RetryPolicy | None:
+    """The retry policy that its last attempt pinned; None before the first."""
+    pinned = tx.snapshot(attempt_id(work.id, work.attempts_used)) if work.attempts_used else None
+    return None if pinned is None else pinned.retry
 
 
 def attempt_facts(tx: ReadTx, attempt: Attempt) -> AttemptFacts:
@@ -106,6 +118,11 @@ def work_view(facts: WorkFacts) -> Json:
         "pool": work.pool,
         "priority": work.priority,
         "grants": list(work.grants),
+        "kind": work.kind,
+        "failures_used": work.failures_used,
+        "failures_max": None if facts.retry is None else facts.retry.attempts_max,
+        "timer": None if facts.timer is None else timer_view(facts.timer),
+        "hold": None if work.hold is None else hold_view(work.hold),
         "attempts_used": work.attempts_used,
         "admission_failures": work.admission_failures,
         "backoff_ms": milliseconds(work.backoff_us),
@@ -256,6 +273,38 @@ def finding_of(order: StopOrder) -> Json | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
+
+
+def timer_view(timer: Timer) -> Json:
+    """What a work waits for before it is tried again."""
+    return {
+        "id": timer.id,
+        "kind": timer.kind,
+        "attempt": timer.attempt_id,
+        "after_ms": milliseconds(timer.after_us),
+        "armed_at": iso(timer.since.wall_us),
+        "due_at": iso(timer_due_us(timer)),
+        "why": timer.why,
+    }
+
+
+def hold_view(hold: Hold) -> Json:
+    """A person's hold."""
+    return {"by": hold.by, "reason": hold.reason, "since": iso(hold.since_at_us)}
+
+
+def routine_view(routine: Routine) -> Json:
+    """How a binding has done lately."""
+    return {
+        "binding": routine.binding,
+        "quarantined": routine.quarantined_at_us is not None,
+        "quarantined_at": iso(routine.quarantined_at_us),
+        "quarantined_by": routine.quarantined_by,
+        "reason": routine.reason,
+        "failures": routine.failures,
+        "last_failed_work": routine.work_id,
+        "last_failed_at": iso(routine.failed_at_us),
+    }
 
 
 def leader_view(leader: Leader) -> Json:

@@ -21,11 +21,14 @@ from shared.commands.render import Ink, escaped, moment, print_json, quoted, tab
 from shared.errors import RefusedError, UsageError
 from shared.ids import AttemptId
 from shared.model.attempt import AttemptState, Ending, Exclusion, FailureClass
-from shared.model.work import Work, WorkChange, WorkState
-from shared.policy.settle import ending_of_status, settle_run_once
+from shared.model.work import WorkChange, WorkState
+from shared.policy.settle import ending_of_status
 from shared.store.contract import Tx
+from shared.store.settling import change_after
 
 _PROG = "tenure attempt reconcile"
+RUN_AGAIN = WorkChange(WorkState.READY, None, None, 0)
+"""A person who says "again" is not held to how often tenure would try by itself."""
 _EPILOG = """\
 Without --finished, --signal, --failed or --again it only shows what is known.
 A word frees no slot: that takes the proof of the stop, or `tenure attempt confirm-stopped`."""
@@ -108,18 +111,8 @@ def _refuse_alive(story: Story, seen: LiveEvidence, door: OpenHome) -> None:
 
 
 def _settle(tx: Tx, attempt_id: AttemptId, epoch: int, ending: Ending, *, again: bool, by: str, reason: str) -> None:
-    attempt = tx.attempt(attempt_id)
-    work = None if attempt is None else tx.work_outline(attempt.work_id)
-    assert work is not None, "an attempt that was read has its work"
-    change = _change(ending, work, again=again)
+    change = RUN_AGAIN if again else change_after(tx, attempt_id, ending)
     tx.reconcile(attempt_id, expected_epoch=epoch, ending=ending, change=change, by=by, reason=reason)
-
-
-def _change(ending: Ending, work: Work, *, again: bool) -> WorkChange:
-    """What it means for the work: a person who says "again" is not held to how often tenure would try by itself."""
-    if again:
-        return WorkChange(WorkState.READY, None, None, 0)
-    return settle_run_once(ending, work.admission_failures, work.attempts_used)
 
 
 def _view(story: Story, seen: LiveEvidence, *, by: str | None, reason: str | None) -> Json:

@@ -92,19 +92,25 @@ def new_work(
     )
 
 
-def hand_in(tx: Tx, work: NewWork) -> WorkId:
+def hand_in(tx: Tx, work: NewWork, key: str | None = None) -> WorkId:
     """Submit a Work, once it could start under the active configuration.
+
+    Args:
+        key: What was accepted under it before is answered with the same id, whatever the configuration says today.
 
     Raises:
         UsageError: it names a binding or grant that is not there, or nothing at all is to be run.
+        KeyReusedError: the key belongs to other content.
         UnreadableError: the active configuration cannot be read.
     """
+    if key is not None and tx.submission(key) is not None:
+        return tx.submit(work, "", key=key)
     active = tx.config()
     config = DEFAULT if active is None else active.config()
     binding = binding_of(work, config)
     if isinstance(binding, Unresolved):
         raise UsageError(binding.message + likely(binding.word or "", binding.known), hint=_hint(binding))
-    return tx.submit(work, binding.pool)
+    return tx.submit(work, binding.pool, key=key)
 
 
 def _hint(unresolved: Unresolved) -> str | None:

@@ -6,17 +6,39 @@ Rule: design §12 (the id alone on its line).
 from __future__ import annotations
 
 import argparse
+import os
+from dataclasses import dataclass, replace
 
 from shared.commands.arguments import Parser, split_command
 from shared.commands.open_home import opened
-from shared.commands.request import add_request_options, hand_in, new_work
+from shared.commands.request import add_request_options, hand_in, input_bytes, new_work
 from shared.errors import IndeterminateError, UnsupportedError, UsageError
-from shared.ids import is_work_id
-from shared.model.work import NewWork
+from shared.ids import WorkId, is_work_id
+from shared.model.settings import Binding
+from shared.model.work import NewWork, WorkKind
+from shared.policy.binding import binding_of
+from shared.policy.submission import key_fault
+from shared.store.contract import Tx
 
 _EPILOG = """\
 The command starts in the binding's folder if it names one, else in the folder of tenure.toml.
 Look at the work with `tenure work show w41`, at its output with `tenure work logs w41`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a command line asks for.
+
+    Attributes:
+        work: A new Work; None: `body` is a further input of `work_id`.
+        kind_given: It says of which kind the Work is; else its binding does.
+    """
+
+    work: NewWork | None = None
+    work_id: WorkId | None = None
+    body: bytes = b""
+    key: str | None = None
+    kind_given: bool = False
 
 
 def main(argv: list[str], *, home: str | None) -> int:
@@ -28,17 +50,39 @@ def main(argv: list[str], *, home: str | None) -> int:
         IndeterminateError: whether it was is unknown.
     """
     wanted = parse(argv)
+    by = f"uid {os.getuid()} via submit"
     with opened(home) as door:
         try:
-            print(door.store.write(lambda tx: hand_in(tx, wanted)))
+            if wanted.work_id is not None:
+                target, body = wanted.work_id, wanted.body
+                door.store.write(lambda tx: tx.add_input(target, body, by=by, key=wanted.key))
+                print(target)
+            else:
+                print(door.store.write(lambda tx: _hand_in(tx, wanted)))
         except IndeterminateError as error:
-            error.hint = f"whether the work was accepted: {door.command('work list')}"
+            told = "again under the same --key is safe" if wanted.key is not None else door.command("work list")
+            error.hint = f"whether it was accepted: {told}"
             raise
     return 0
 
 
-def parse(argv: list[str]) -> NewWork:
-    """The Work that a command line asks for.
+def _hand_in(tx: Tx, wanted: Wanted) -> WorkId:
+    """Submit a new Work; of which kind, the command line says, else its binding."""
+    work = wanted.work
+    assert work is not None, "either a Work or an input"
+    if not wanted.kind_given:
+        work = replace(work, kind=_kind_of_binding(tx, work))
+    return hand_in(tx, work, wanted.key)
+
+
+def _kind_of_binding(tx: Tx, work: NewWork) -> WorkKind:
+    active = tx.config()
+    binding = None if active is None else binding_of(work, active.config())
+    return binding.kind if isinstance(binding, Binding) else WorkKind.RUN_ONCE
+
+
+def parse(argv: list[str]) -> Wanted:
+    """What a command line asks for: a new Work, or a further input of one.
 
     Raises:
         UsageError: it is wrong. UnsupportedError: it asks for what this version does not do.
@@ -48,26 +92,48 @@ def parse(argv: list[str]) -> NewWork:
     parser.usage = (
         "tenure submit [options] B [-- CMD [ARG …]]\n       tenure submit [options] -- CMD [ARG …]"
         "\n       tenure submit [options] --scope S      (the binding that the scope names)"
+        "\n       tenure submit w41 --input TEXT|@FILE|- (a further input of a standing work)"
     )
     parser.add_argument("binding", nargs="?", metavar="B", help="a binding of tenure.toml; a command replaces its own")
     add_request_options(parser)
-    for later in ("--key", "--correlate"):
-        parser.add_argument(later, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--kind", choices=list(WorkKind), metavar="K", help="run_once, or standing: it rests until an input"
+    )
+    parser.add_argument(
+        "--key", metavar="K", help="hand the same in under the same key as often as you like: it is accepted once"
+    )
+    parser.add_argument("--correlate", help=argparse.SUPPRESS)
     given = parser.parse(own)
-    _refuse_later(given)
+    if given.correlate is not None:
+        raise UnsupportedError("tenure submit --correlate is not supported in this version; nothing was submitted")
+    fault = None if given.key is None else key_fault(given.key)
+    if fault is not None:
+        raise UsageError(f"--key {fault}")
+    if given.binding is not None and is_work_id(given.binding):
+        return _further_input(given, command)
     if command is None and given.binding is None and given.scope is None:
         raise UsageError(
             "what is to be submitted? A binding or a command is missing", hint="tenure submit -- echo hello"
         )
-    return new_work(given, command, binding=given.binding, cwd=None, via="submit")
+    work = new_work(given, command, binding=given.binding, cwd=None, via="submit")
+    if given.kind is not None:
+        work = replace(work, kind=WorkKind(given.kind))
+    return Wanted(work=work, key=given.key, kind_given=given.kind is not None)
 
 
-def _refuse_later(given: argparse.Namespace) -> None:
-    for option in ("key", "correlate"):
-        if getattr(given, option) is not None:
-            raise UnsupportedError(f"tenure submit --{option} is not supported in this version; nothing was submitted")
-    if given.binding is not None and is_work_id(given.binding):
-        message = f"{given.binding} is a work: handing further input to one is not supported in this version"
-        raise UnsupportedError(
-            f"{message}; nothing was submitted", hint="`tenure submit B` makes a new work of a binding"
+def _further_input(given: argparse.Namespace, command: list[str] | None) -> Wanted:
+    """An input for a Work that is there: nothing else of it can be said anew.
+
+    Raises:
+        UsageError: something else is said, or no input.
+    """
+    options = ("scope", "env", "grant", "kind")
+    said = [f"--{name}" for name in options if getattr(given, name)] + (["a command"] if command is not None else [])
+    if said:
+        raise UsageError(
+            f"{given.binding} is a work: {said[0]} is its own matter", hint="only --input and --key go with one"
         )
+    if given.input is None:
+        hint = f"tenure submit {given.binding} --input TEXT"
+        raise UsageError(f"{given.binding} is a work: which input is it to get?", hint=hint)
+    return Wanted(work_id=WorkId(given.binding), body=input_bytes(given.input), key=given.key)

@@ -1,4 +1,4 @@
-"""`tenure work`: list, show, logs, cancel. One function each; `work_text` renders."""
+"""`tenure work`: list, show, logs, cancel, retry, hold, release. One function each; `work_text` renders."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from shared.commands.arguments import Parser, add_json, likely, whole_number, work_named
 from shared.commands.cancel import cancel
+from shared.commands.control import hold, release, retry
 from shared.commands.follow import Follower, look
 from shared.commands.json_views import work_facts, work_view
 from shared.commands.open_home import OpenHome, opened
@@ -22,12 +23,14 @@ from shared.store.contract import ReadTx
 
 DETACHED = 130
 
-_LATER = ("retry", "hold", "release", "inject", "interrupt")
+_LATER = ("inject", "interrupt")
 _HELP = """\
 usage: tenure work list     what there is
        tenure work show W   one work, its attempts and who held them
        tenure work logs W   what it wrote
        tenure work cancel W end it, or w41.2: one attempt of it
+       tenure work retry W  try it again: it failed, is held with nothing left to try, or waits for its next try
+       tenure work hold W   keep it from starting; tenure work release W lets it go
 
 `tenure work VERB --help` says more."""
 
@@ -43,9 +46,15 @@ def main(argv: list[str], *, home: str | None) -> int:
         "show": _show,
         "logs": _logs,
         "cancel": _cancel,
+        "retry": retry,
+        "hold": hold,
+        "release": release,
     }
     if not argv:
-        raise UsageError("tenure work: list, show, logs or cancel?", hint="`tenure work --help` says what each does")
+        raise UsageError(
+            "tenure work: list, show, logs, cancel, retry, hold or release?",
+            hint="`tenure work --help` says what each does",
+        )
     verb, rest = argv[0], argv[1:]
     if verb in {"--help", "-h"}:
         print(_HELP)

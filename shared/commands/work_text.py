@@ -12,7 +12,8 @@ from shared.model.attempt import Attempt, AttemptState, Exclusion, Segment
 from shared.model.cancel import Cancellation
 from shared.model.host import StopOrder
 from shared.model.instant import Instant
-from shared.model.work import Reason, Work
+from shared.model.timer import timer_due_us
+from shared.model.work import Reason, Work, WorkKind, WorkState
 from shared.policy.lease import is_live
 from shared.store.values import PERSON
 
@@ -29,6 +30,8 @@ WHY = {
     Reason.TIMED_OUT: "out of time",
     Reason.PERMANENT_FAILURE: "it cannot run",
     Reason.EXHAUSTED: "nothing is left to try",
+    Reason.HOLD: "a person holds it",
+    Reason.QUARANTINED: "its binding is quarantined",
 }
 
 
@@ -49,7 +52,7 @@ def show_lines(facts: WorkFacts, door: OpenHome, ink: Ink) -> list[str]:
     """All that is known about a work."""
     work = facts.work
     text = [f"{ink.strong(work.id)}  {ink.state(work.state)}{_why(work, facts.now)}"]
-    text += table(_work_rows(work), indent="  ")
+    text += table(_work_rows(work) + _retry_rows(facts), indent="  ")
     for each in facts.attempts:
         text += ["", *_attempt_lines(each, facts.now, ink)]
     for record in facts.cancellations:
@@ -69,6 +72,24 @@ def _why(work: Work, now: Instant) -> str:
     if work.reason is Reason.CAPACITY_SCOPE and work.reason_limit is not None:
         return f"  {work.reason}: scope {escaped(work.reason_limit)} is full"
     return f"  {work.reason}: {WHY[work.reason]}"
+
+
+def _retry_rows(facts: WorkFacts) -> list[list[str]]:
+    """What is known of its failures, and when and why it is tried again, or by whom it is held."""
+    work, rows = facts.work, []
+    if work.kind is WorkKind.STANDING:
+        rows.append(["kind", "standing: it rests until its next input"])
+    if work.failures_used:
+        last = facts.attempts[-1].attempt.failure if facts.attempts else None
+        of = "" if facts.retry is None or work.kind is WorkKind.STANDING else f" of {facts.retry.attempts_max}"
+        rows.append(["failures", f"{work.failures_used}{of}{f', the last {last}' if last else ''}"])
+    if facts.timer is not None:
+        due_us = timer_due_us(facts.timer)
+        rows.append(["next try", f"{moment(due_us)}: {escaped(facts.timer.why)}"])
+    if work.hold is not None:
+        told = f"{moment(work.hold.since_at_us)} by {escaped(work.hold.by)}: {escaped(work.hold.reason)}"
+        rows.append(["held", told if work.state is WorkState.HELD else f"{told}; once this attempt has ended"])
+    return rows
 
 
 def _work_rows(work: Work) -> list[list[str]]:

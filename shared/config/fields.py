@@ -64,8 +64,8 @@ def likely(word: str, known: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
-def _whole(smallest: int) -> Callable[[object], int]:
-    lowest = "0 (unbounded)" if smallest == 0 else str(smallest)
+def _whole(smallest: int, *, zero: str = "unbounded") -> Callable[[object], int]:
+    lowest = f"0 ({zero})" if smallest == 0 else str(smallest)
 
     def check(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
@@ -220,6 +220,8 @@ def _binding_name(name: str) -> str:
 
 Limit = Annotated[int, BeforeValidator(_whole(0))]
 Slots = Annotated[int, BeforeValidator(_whole(1))]
+Count = Annotated[int, BeforeValidator(_whole(0, zero="never"))]
+Whole = Annotated[int, BeforeValidator(_whole(1))]
 Duration = Annotated[int, BeforeValidator(_duration(DURATION_MAX_US))]
 LeaseDuration = Annotated[int, BeforeValidator(_duration(LEASE_MAX_US))]
 Size = Annotated[int, BeforeValidator(_size)]
@@ -233,6 +235,8 @@ AbsolutePath = Annotated[str, BeforeValidator(_path)]
 Secret = Annotated[str, BeforeValidator(_secret)]
 Cause = Annotated[str, BeforeValidator(_one_of("failure", "timeout"))]
 Replay = Annotated[str, BeforeValidator(_one_of("never", "safe"))]
+OnExhausted = Annotated[str, BeforeValidator(_one_of("fail", "hold"))]
+Kind = Annotated[str, BeforeValidator(_one_of("run_once", "standing"))]
 ScopeName = Annotated[str, AfterValidator(_scope_name)]
 BindingName = Annotated[str, AfterValidator(_binding_name)]
 GrantName = Annotated[str, AfterValidator(_grant_name)]

@@ -219,7 +219,8 @@ def _table_hint(path: KeyPath, raw: Mapping[str, object]) -> str | None:
 def _unknown_key(path: KeyPath, value: object) -> _Fault:
     *around, name = path
     keys = table_keys()
-    kinds = [str(part) for part in (*around[2:3], *around[:1])]  # binding.a.retry is a retry before it is a binding
+    inner = around[2:4] if around[2:3] == ["retry"] else around[2:3]
+    kinds = [str(part) for part in (*reversed(inner), *around[:1])]  # binding.a.retry is a retry before it is a binding
     table = next((kind for kind in kinds if kind in keys), "")
     where = f" in {dotted(tuple(around))}" if around else ""
     message = f'unknown key "{name}"{where}'

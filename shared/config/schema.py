@@ -19,12 +19,15 @@ from shared.config.fields import (
     BindingName,
     Cause,
     Command,
+    Count,
     Duration,
     Executor,
     Folder,
     GrantName,
+    Kind,
     LeaseDuration,
     Limit,
+    OnExhausted,
     Replay,
     ScopeName,
     Secret,
@@ -32,10 +35,12 @@ from shared.config.fields import (
     Slots,
     Switch,
     Text,
+    Whole,
     fault,
     likely,
 )
 from shared.model import settings as values
+from shared.model.work import WorkKind
 
 _DELAYS_MAX = 100
 
@@ -53,6 +58,7 @@ class SettingsTable(_Table):
     timeout: Duration = values.DEFAULT.settings.timeout_us
     output_max: Size = values.OUTPUT_MAX_BYTES
     slots: Slots = 64
+    quarantine_after: Count = values.QUARANTINE_AFTER
 
     def value(self) -> values.Settings:
         return values.Settings(
@@ -62,6 +68,7 @@ class SettingsTable(_Table):
             timeout_us=self.timeout,
             output_max_bytes=self.output_max,
             slots=self.slots,
+            quarantine_after=self.quarantine_after,
         )
 
 
@@ -75,24 +82,62 @@ class ScopeTable(_Table):
         return values.ScopeConfig(name=name, concurrency=self.concurrency, binding=self.binding)
 
 
-class RetryTable(_Table):
-    """`retry = { delays = ["5m"], on = ["failure"] }`."""
+class ExponentialTable(_Table):
+    """`exponential = { base = "1s", max = "10m" }`."""
 
-    delays: Annotated[list[Duration], Field(default_factory=lambda: list(values.RetryPolicy().delays_us))]
+    base: Duration
+    max: Duration
+
+    @model_validator(mode="after")
+    def _is_a_range(self) -> ExponentialTable:
+        if self.max < self.base:
+            raise fault("max must not be less than base", key=("max",))
+        return self
+
+
+class RetryTable(_Table):
+    """`retry = { delays = ["5m"], on = ["failure"] }`: which waits, or how many attempts, or both of an exponential one."""
+
+    delays: list[Duration] | None = None
+    attempts: Whole | None = None
+    exponential: ExponentialTable | None = None
     on: Annotated[list[Cause], Field(default_factory=lambda: ["failure"])]
+    exhausted: OnExhausted = "fail"
 
     @model_validator(mode="after")
     def _counts(self) -> RetryTable:
-        if not 1 <= len(self.delays) <= _DELAYS_MAX:
+        if self.delays is not None and not 1 <= len(self.delays) <= _DELAYS_MAX:
             counted = f"delays must hold 1 to {_DELAYS_MAX} delays, not {len(self.delays)}"
             raise fault(counted, "leave retry out for no retry", key=("delays",))
         if not self.on:
             raise fault('on must name "failure", "timeout" or both', "leave retry out for no retry", key=("on",))
         return self
 
+    @model_validator(mode="after")
+    def _says_it_once(self) -> RetryTable:
+        if self.delays is not None and self.exponential is not None:
+            raise fault("exponential waits and delays exclude each other", "keep one of them", key=("exponential",))
+        if self.attempts is None:
+            return self
+        if self.delays is not None:
+            message = f"{len(self.delays)} delays are {len(self.delays) + 1} attempts in all already"
+            raise fault(message, "leave attempts out", key=("attempts",))
+        most = values.ATTEMPTS_MAX if self.exponential is not None else 1 + len(values.RETRY_DELAYS_US)
+        if not 2 <= self.attempts <= most:
+            hint = "leave retry out for one" if self.attempts < 2 else None if most > 4 else "delays says more waits"
+            raise fault(f"attempts must be from 2 to {most}, not {self.attempts}", hint, key=("attempts",))
+        return self
+
     def value(self) -> values.RetryPolicy:
         causes: tuple[values.RetryCause, ...] = ("failure", "timeout")
-        return values.RetryPolicy(delays_us=tuple(self.delays), on=tuple(cause for cause in causes if cause in self.on))
+        on = tuple(cause for cause in causes if cause in self.on)
+        exhausted = cast("values.OnExhausted", self.exhausted)
+        attempts = 1 + len(values.RetryPolicy().delays_us) if self.attempts is None else self.attempts
+        if self.exponential is not None:
+            waits = values.Exponential(self.exponential.base, self.exponential.max, attempts)
+            return values.RetryPolicy((), on, waits, exhausted)
+        delays = values.RETRY_DELAYS_US[: attempts - 1] if self.delays is None else tuple(self.delays)
+        return values.RetryPolicy(delays, on, None, exhausted)
 
 
 class SandboxTable(_Table):
@@ -149,6 +194,7 @@ class BindingTable(_Table):
     grace: Duration = values.Binding(name="", command=()).grace_us
     retry: RetryTable | None = None
     replay: Replay = "never"
+    kind: Kind = "run_once"
     sandbox: SandboxTable | None = None
     output_max: Size | None = None
     grant: Annotated[dict[GrantName, GrantTable], Field(default_factory=dict)]
@@ -197,6 +243,7 @@ class BindingTable(_Table):
             sandbox=None if self.sandbox is None else self.sandbox.value(),
             output_max_bytes=self.output_max,
             grants=tuple(grant.value(name) for name, grant in sorted(self.grant.items())),
+            kind=WorkKind(self.kind),
         )
 
 
@@ -231,6 +278,7 @@ def table_keys() -> dict[str, tuple[str, ...]]:
         "scope": ScopeTable,
         "binding": BindingTable,
         "retry": RetryTable,
+        "exponential": ExponentialTable,
         "sandbox": SandboxTable,
         "grant": GrantTable,
     }

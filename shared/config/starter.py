@@ -17,6 +17,7 @@ _TEXT = """\
 job_concurrency = 4         # jobs that run at once; 0 = unbounded
 concurrency = 4             # agents, and everything that belongs to no pool, at once
 lease = "60s"               # how long a worker that cannot be proven dead keeps what it holds; 1s to 1h
+quarantine_after = 5        # so many works of one binding in a row that came to nothing, and it waits for you; 0 = never
 timeout = "1h"              # running time of a job whose binding names none
 output_max = "64MiB"        # kept of each output stream of a job, the end always; 0 = unbounded
 
@@ -45,7 +46,10 @@ replay = "safe"             # a second backup does no harm, so one whose outcome
 # env = { MODE = "full" }   # stored in the clear: no secrets
 # timeout = "1h"            # else the one in [settings]
 # grace = "10s"             # between asking it to stop and killing it
-# retry = { delays = ["5m", "10m"], on = ["failure"] }     # else one attempt settles it; "timeout" may be listed too
+# retry = { delays = ["5m", "10m"], on = ["failure"], exhausted = "fail" }     # else one attempt settles it
+#                           # on may list "timeout" too; exhausted = "hold" keeps it for a person; instead of delays:
+#                           # attempts = 4, or exponential = { base = "10s", max = "10m" }, drawn at random up to that
+# kind = "run_once"         # "standing": it rests until the next input:   tenure submit w41 --input TEXT
 # replay = "never"          # "safe": it may run again when nobody can say how it ended
 # output_max = "10MB"       # else the one in [settings]
 # sandbox = { read = ["/"], write = ["/srv/reports"], network = false, tmp = true }

@@ -9,7 +9,16 @@ from typing import Literal
 
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.evidence import Pin
-from shared.model.settings import OUTPUT_MAX_BYTES, SandboxConfig, sandbox_of
+from shared.model.settings import (
+    OUTPUT_MAX_BYTES,
+    Exponential,
+    OnExhausted,
+    RetryCause,
+    RetryPolicy,
+    SandboxConfig,
+    sandbox_of,
+)
+from shared.model.work import WorkKind
 
 
 class AttemptState(StrEnum):
@@ -53,14 +62,18 @@ PhaseOutcome = Literal["ok", "failed", "cancelled"]
 
 
 class FailureClass(StrEnum):
-    """Why an attempt did not succeed. Rule: requirement F01 (the classes that exist so far)."""
+    """Why an attempt did not succeed; `policy.retry.RETRIED` says what each lets be tried again. Rule: requirement F01."""
 
+    VALIDATION = "validation"  # what was asked for is wrong
+    AUTHORITY = "authority"  # the writer had lost its right to write
+    TRANSIENT = "transient"  # the store or the scheduler could not just then
     ADMISSION = "admission"  # nothing ran; does not count against the retry policy
     KNOWN = "known"  # it ran and failed
     PERMANENT = "permanent"  # it cannot run: no such command, not executable, arguments too long
     TIMED_OUT = "timed_out"
     CANCELLED = "cancelled"
     AMBIGUOUS = "ambiguous"  # it may have run; the outcome is unknown
+    DELIVERY = "delivery"  # it ran, and its output is not yet where it belongs
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +85,7 @@ class Snapshot:
         executor: Registered name; `isolated`: the executor holds everything it launches until its pin.
         binding: The one it was resolved from, named by the Work or inherited from its scope; None for a bare command.
         command, env, cwd, timeout_us, grace_us: The resolved binding. `cwd` is absolute.
-        retry_delays_us, retry_on: Wait before attempt 2, 3, … and what arms it; both () without a retry policy.
+        retry_delays_us, retry_on, retry_exponential, retry_exhausted: Of `retry`; without a policy nothing is ever armed.
         replay: `never` or `safe`.
         inputs: Numbers of the inputs this attempt consumed, in order.
         registration: The executor with its version, `shell@1`; recovery and control need exactly this one.
@@ -80,6 +93,10 @@ class Snapshot:
         secrets: (variable, reference), sorted. The values are read at each launch and never stored.
         sandbox: None: it sees and changes what its user may.
         output_max_bytes: Kept of each output stream; 0 = unbounded.
+        kind: Of its Work.
+        trigger: Number of the input that set it off, one of `inputs`; None without inputs. Rule: E12, O09.
+        quarantine_after: Failed Works in a row after which its binding is quarantined; 0: they are not counted, as when the Work
+            brings its own command.
     """
 
     generation: int | None
@@ -101,13 +118,25 @@ class Snapshot:
     secrets: tuple[tuple[str, str], ...] = ()
     sandbox: SandboxConfig | None = None
     output_max_bytes: int = OUTPUT_MAX_BYTES
-    retry_on: tuple[str, ...] = ()
+    retry_on: tuple[RetryCause, ...] = ()
+    retry_exponential: Exponential | None = None
+    retry_exhausted: OnExhausted = "fail"
+    kind: WorkKind = WorkKind.RUN_ONCE
+    trigger: int | None = None
+    quarantine_after: int = 0
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """The retry policy it pinned."""
+        return RetryPolicy(self.retry_delays_us, self.retry_on, self.retry_exponential, self.retry_exhausted)
 
     def to_json(self) -> str:
         """Canonical JSON text of this value."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         if self.sandbox is not None:
             fields["sandbox"] = asdict(self.sandbox)
+        if self.retry_exponential is not None:
+            fields["retry_exponential"] = asdict(self.retry_exponential)
         return json.dumps(fields, separators=(",", ":"))
 
     @staticmethod
@@ -122,6 +151,9 @@ class Snapshot:
                 fields[name] = tuple((variable, value) for variable, value in fields[name])
         if fields.get("sandbox") is not None:
             fields["sandbox"] = sandbox_of(fields["sandbox"])
+        if fields.get("retry_exponential") is not None:
+            fields["retry_exponential"] = Exponential(**fields["retry_exponential"])
+        fields["kind"] = WorkKind(fields.get("kind", WorkKind.RUN_ONCE))
         return Snapshot(**fields)
 
 
@@ -239,10 +271,22 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class RetryHint:
+    """What a failure itself says on when trying again makes sense.
+
+    Attributes:
+        reset_at_us: UTC, when what it ran into is reset; None: that is not known.
+    """
+
+    reset_at_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
     """How an attempt ends; decided from evidence, written once.
 
     Attributes:
+        hint: Of a failure only; None: it gave none.
         proof: Stop proof that comes with this end (`S0`, `S1`, `S1b`, `S3`); None keeps the exclusion held, and the
             same transaction writes a stop order with `why`.
     """
@@ -253,3 +297,4 @@ class Ending:
     error: str | None
     proof: str | None
     why: str
+    hint: RetryHint | None = None

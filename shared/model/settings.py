@@ -17,16 +17,22 @@ from typing import Any, Literal, cast
 from shared.errors import UnsupportedError
 from shared.ids import is_work_id
 from shared.model.instant import US_PER_S
+from shared.model.work import WorkKind
 
 Executor = Literal["shell"]
 Pool = Literal["jobs", "agents"]
 Replay = Literal["never", "safe"]
 RetryCause = Literal["failure", "timeout"]
+OnExhausted = Literal["fail", "hold"]
 
 US_PER_MINUTE = 60 * US_PER_S
 US_PER_HOUR = 60 * US_PER_MINUTE
 LIMIT_MAX = 100_000
 OUTPUT_MAX_BYTES = 64 * 1024 * 1024
+QUARANTINE_AFTER = 5
+RETRY_DELAYS_US = (5 * US_PER_MINUTE, 10 * US_PER_MINUTE, 15 * US_PER_MINUTE)
+"""Of a policy that names none: the first two for three attempts in all, all three for four. Rule: O09."""
+ATTEMPTS_MAX = 101
 FORMAT = 1  # of the stored JSON; raised when a reader of the old form would misunderstand the new one
 
 _SCOPE_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -48,6 +54,7 @@ class Settings:
         timeout_us: Running time of an attempt whose binding names none.
         output_max_bytes: Kept of each output stream of an attempt whose binding names none; 0 = unbounded.
         slots: Attempts one worker takes; only spreads starts over workers, it limits nothing in total.
+        quarantine_after: Works of one binding in a row that came to nothing before it is quarantined; 0 = never.
     """
 
     concurrency: int = 4
@@ -56,6 +63,7 @@ class Settings:
     timeout_us: int = US_PER_HOUR
     output_max_bytes: int = OUTPUT_MAX_BYTES
     slots: int = 64
+    quarantine_after: int = QUARANTINE_AFTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +81,43 @@ class ScopeConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class Exponential:
+    """Waits that double, each drawn between 1 s and its bound (full jitter).
+
+    Attributes:
+        base_us: Bound of the first wait; each further one is twice as long, at most `max_us`.
+        attempts: In all, the first one included; 2 to 101.
+    """
+
+    base_us: int
+    max_us: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """When a failed attempt is followed by another.
 
     Attributes:
         delays_us: Wait before attempt 2, 3, …; the last one waited for, the Work is exhausted. At most 100.
         on: What arms a retry. A timeout does only when it is listed.
+        exponential: In place of `delays_us`, which is () then; None: the delays count.
+        exhausted: What becomes of a run-once Work with nothing left to try: it fails, or it is held for a person.
     """
 
-    delays_us: tuple[int, ...] = (5 * US_PER_MINUTE, 10 * US_PER_MINUTE)
+    delays_us: tuple[int, ...] = RETRY_DELAYS_US[:2]
     on: tuple[RetryCause, ...] = ("failure",)
+    exponential: Exponential | None = None
+    exhausted: OnExhausted = "fail"
 
     @property
     def attempts_max(self) -> int:
-        """Attempts in all, the first one included."""
-        return 1 + len(self.delays_us)
+        """Failures that the policy bears in a row, the last of which exhausts it: attempts in all, when none succeeds."""
+        return 1 + len(self.delays_us) if self.exponential is None else self.exponential.attempts
+
+
+ONE_ATTEMPT = RetryPolicy(delays_us=(), on=())
+"""Without a retry policy one attempt settles the Work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +167,7 @@ class Binding:
         sandbox: None = it sees and changes what its user may.
         output_max_bytes: Kept of each output stream; 0 = unbounded, None = the settings' one.
         grants: Sorted by name; none applies unless a Work asks for it.
+        kind: Of the Works that `tenure submit` makes of it.
     """
 
     name: str
@@ -152,6 +183,7 @@ class Binding:
     sandbox: SandboxConfig | None = None
     output_max_bytes: int | None = None
     grants: tuple[Grant, ...] = ()
+    kind: WorkKind = WorkKind.RUN_ONCE
 
     @property
     def pool(self) -> Pool:
@@ -297,6 +329,7 @@ def _binding(raw: dict[str, Any]) -> Binding:
             "retry": None if retry is None else _retry(_mapping(retry)),
             "sandbox": None if sandbox is None else sandbox_of(_mapping(sandbox)),
             "grants": tuple(_grant(_mapping(grant)) for grant in raw.get("grants", [])),
+            "kind": WorkKind(raw.get("kind", WorkKind.RUN_ONCE)),
         }
         return Binding(**values)
     except (KeyError, TypeError) as error:
@@ -322,4 +355,10 @@ def _pairs(raw: list[list[str]]) -> tuple[tuple[str, str], ...]:
 
 
 def _retry(raw: dict[str, Any]) -> RetryPolicy:
-    return RetryPolicy(delays_us=tuple(raw["delays_us"]), on=cast("tuple[RetryCause, ...]", tuple(raw["on"])))
+    exponential = raw.get("exponential")
+    return RetryPolicy(
+        delays_us=tuple(raw["delays_us"]),
+        on=cast("tuple[RetryCause, ...]", tuple(raw["on"])),
+        exponential=None if exponential is None else Exponential(**exponential),
+        exhausted=raw.get("exhausted", "fail"),
+    )

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from shared.ids import WorkId
 from shared.model.instant import Instant
+from shared.model.timer import TimerKind
 
 
 class WorkState(StrEnum):
@@ -23,6 +24,13 @@ class WorkState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class WorkKind(StrEnum):
+    """What becomes of a Work when its attempt is done. Rule: requirement E12."""
+
+    RUN_ONCE = "run_once"  # it is settled: completed, or failed once nothing is left to try
+    STANDING = "standing"  # it rests until the next input; it ends only by a cancel
+
+
 class Reason(StrEnum):
     """Why a Work that is not running does not start, or why it stopped for good. Rule: requirement C04."""
 
@@ -36,6 +44,8 @@ class Reason(StrEnum):
     TIMED_OUT = "timed_out"
     PERMANENT_FAILURE = "permanent_failure"
     EXHAUSTED = "exhausted"
+    HOLD = "hold"  # a person holds it
+    QUARANTINED = "quarantined"  # its binding keeps failing
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,7 @@ class NewWork:
         input: Bytes for the command's standard input; None: closed (`/dev/null`).
         submitted_by: Who asked, for the record (`uid 1000 via run`).
         grants: Names of its binding's grants that it asks for, sorted.
+        kind: A standing one without an input rests until it gets one.
     """
 
     scope: str
@@ -61,6 +72,16 @@ class NewWork:
     submitted_by: str
     priority: int = 0
     grants: tuple[str, ...] = ()
+    kind: WorkKind = WorkKind.RUN_ONCE
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A person's word that a Work must not start. One given while it runs counts from the end of that attempt on."""
+
+    by: str
+    reason: str
+    since_at_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +97,11 @@ class Work:
         ready_seq: Order among ready Work of one priority.
         attempts_used: Highest attempt number so far.
         admission_failures: Launches in a row that failed before anything ran.
+        failures_used: Failures that its retry policy has counted; a success or a manual retry begins anew. Rule: O09, O14.
         backoff_since, backoff_us: While in backoff: when it began and how long it lasts (elapsed time).
         ended_at_us: UTC, set with a final state.
-        grants: As in `NewWork`.
+        grants, kind: As in `NewWork`.
+        hold: None when no person holds it.
     """
 
     id: WorkId
@@ -103,16 +126,49 @@ class Work:
     ended_at_us: int | None
     reason_limit: str | None = None
     grants: tuple[str, ...] = ()
+    kind: WorkKind = WorkKind.RUN_ONCE
+    failures_used: int = 0
+    hold: Hold | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoutineNews:
+    """What the end of a Work's attempt says of its binding. Rule: F03.
+
+    Attributes:
+        worked: False: the Work came to nothing, with nothing left to try.
+        quarantine_after: So many in a row, and the binding is quarantined; 0 = never.
+    """
+
+    binding: str
+    worked: bool
+    quarantine_after: int
 
 
 @dataclass(frozen=True, slots=True)
 class WorkChange:
-    """What the end of an attempt means for its Work; decided by `policy.settle`, written with the end."""
+    """What the end of an attempt means for its Work; decided by `policy.settle`, written with the end.
+
+    Attributes:
+        backoff_us: How long it backs off, elapsed time; with it a timer is armed.
+        admission_failures, failures_used: As the Work has them from now on.
+        timer: What the timer is for.
+        due_at_us: The timer is due at this wall time too, whichever comes first (a hint's reset); None: elapsed time alone.
+        why: One line on what comes next, for people; None when the state says it all.
+        spends_inputs: The attempt's inputs stay consumed although the Work may go on.
+        routine: None when it says nothing of its binding.
+    """
 
     state: WorkState
     reason: Reason | None
     backoff_us: int | None
     admission_failures: int
+    failures_used: int = 0
+    timer: TimerKind = TimerKind.ADMISSION
+    due_at_us: int | None = None
+    why: str | None = None
+    spends_inputs: bool = False
+    routine: RoutineNews | None = None
 
 
 @dataclass(frozen=True, slots=True)

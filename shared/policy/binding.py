@@ -5,11 +5,11 @@ A Work takes the binding it names, else the one of the nearest scope up its chai
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from shared.model.attempt import Snapshot
-from shared.model.settings import Binding, Config, Grant, RetryPolicy, pool_of, registration_of
+from shared.model.settings import ONE_ATTEMPT, Binding, Config, Grant, pool_of, registration_of
 from shared.model.work import NewWork, Work
 
 ISOLATED_EXECUTORS = frozenset({"shell"})
@@ -32,19 +32,26 @@ class Unresolved:
 
 
 def resolve(
-    work: Work, config: Config, *, generation: int | None, folder: str, inputs: tuple[int, ...]
+    work: Work,
+    config: Config,
+    *,
+    generation: int | None,
+    folder: str,
+    inputs: tuple[int, ...],
+    trigger_before: int | None = None,
 ) -> Snapshot | None:
     """What the attempt would pin; None when `binding_of` says why it could not.
 
     Args:
         folder: Absolute folder of the configuration file; the working folder of last resort.
         inputs: Numbers of the pending inputs the attempt would consume, in order.
+        trigger_before: What had set off the attempt that this one retries; None when it retries none.
     """
     binding = binding_of(work, config)
     if isinstance(binding, Unresolved):
         return None
     settings = config.settings
-    retry = binding.retry or RetryPolicy(delays_us=(), on=())
+    retry = binding.retry or ONE_ATTEMPT
     return Snapshot(
         generation=generation,
         binding=binding.name or None,
@@ -66,7 +73,20 @@ def resolve(
         sandbox=binding.sandbox,
         output_max_bytes=settings.output_max_bytes if binding.output_max_bytes is None else binding.output_max_bytes,
         retry_on=retry.on,
+        retry_exponential=retry.exponential,
+        retry_exhausted=retry.exhausted,
+        kind=work.kind,
+        trigger=choose_trigger(inputs, trigger_before),
+        quarantine_after=settings.quarantine_after if work.command is None else 0,
     )
+
+
+def choose_trigger(inputs: Sequence[int], before: int | None) -> int | None:
+    """Which input of the batch sets an attempt off: that of the failed attempt it retries, else the oldest; None without any.
+
+    What a retry does has the cause that the first try had, whatever came in since. Rule: E12, O09.
+    """
+    return before if before in inputs else min(inputs, default=None)
 
 
 def binding_of(work: Work | NewWork, config: Config) -> Binding | Unresolved:

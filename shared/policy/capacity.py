@@ -23,6 +23,7 @@ class ReadyWork:
     Attributes:
         unexcluded: An earlier attempt of it still claims resources.
         resolved: Its binding resolved in the active configuration.
+        quarantined: The binding in quarantine that it would run; None: it is not held back by one.
     """
 
     id: WorkId
@@ -32,6 +33,7 @@ class ReadyWork:
     executor: str
     unexcluded: bool
     resolved: bool
+    quarantined: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A ready Work that does not start, and why; `limit` names the full pool or scope, else None."""
+    """A ready Work that does not start, and why; `limit` names the full pool or scope, or the binding in quarantine, else None."""
 
     work_id: WorkId
     reason: Reason
@@ -118,6 +120,8 @@ def refusal_in(work: ReadyWork, usage: Usage, limits: Limits) -> tuple[Reason, s
 def _refusal(work: ReadyWork, book: _Book) -> tuple[Reason, str | None] | None:
     if not work.resolved:
         return Reason.UNSUPPORTED_GENERATION, None
+    if work.quarantined is not None:
+        return Reason.QUARANTINED, work.quarantined
     if work.unexcluded:
         return Reason.STOP_UNPROVEN, None
     if book.pool_full(work.pool):

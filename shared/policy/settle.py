@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from shared.model.attempt import AttemptState, Ending, FailureClass
+from dataclasses import dataclass, replace
+
+from shared.model.attempt import AttemptState, Ending, FailureClass, Snapshot
 from shared.model.evidence import Evidence, ExitRecord
-from shared.model.work import Reason, WorkChange, WorkState
+from shared.model.instant import Instant
+from shared.model.timer import TimerKind
+from shared.model.work import Reason, RoutineNews, Work, WorkChange, WorkKind, WorkState
+from shared.policy import retry
 
 PERMANENT_ERRORS = frozenset({"ENOENT", "EACCES", "ENOEXEC", "E2BIG"})
-ADMISSION_FAILURES_MAX = 10
-ADMISSION_BACKOFF_US = 1_000_000
-ADMISSION_BACKOFF_MAX_US = 60_000_000
 RELAUNCHES_MAX = 5
-ATTEMPTS_MAX = 3
-"""Attempts in all, by default. Rule: E01."""
 
 
 OUT_OF_TIME = Ending(AttemptState.TIMED_OUT, None, FailureClass.TIMED_OUT, "out of time", None, "timed out")
@@ -56,32 +56,83 @@ def ending_of_evidence(evidence: Evidence, proof: str | None) -> Ending:
     return ending_of_status(evidence.child_status, proof)
 
 
-def settle_run_once(ending: Ending, admission_failures: int, attempts_used: int = 1) -> WorkChange:
-    """What the end of its attempt means for a run-once Work.
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the end of an attempt finds.
 
-    An admission failure spends no retry: the Work backs off (1 s, doubled, at most 1 min) and is tried again, ten times in a
-    row; the eleventh counts as a known failure. An unknown outcome ends an attempt only where its binding declared that running
-    it again is safe: the next attempt follows, up to three in all. Everything else settles it, as no retry policy is acted on
-    yet.
-    Rule: design §7 (F01), §11; requirement E12.
+    Attributes:
+        work: As it is while the attempt still runs.
+        pinned: What the attempt pinned.
+        inputs_wait: Inputs are pending besides those of the attempt.
     """
+
+    work: Work
+    pinned: Snapshot
+    inputs_wait: bool
+
+
+def settle(ending: Ending, before: Before, now: Instant) -> WorkChange:
+    """What the end of its attempt means for a Work.
+
+    A success settles a run-once Work, unless input has come that no attempt was given yet; a standing one rests until its next
+    input. A failure goes by `policy.retry`. What is exhausted or blocked fails, or is held for a person: standing Work always,
+    run-once Work where its policy says so. Rule: design §3, §11; requirements E12, O01, O03, O05, O09–O12.
+    """
+    change = _settled(ending, before, now)
+    if before.work.hold is not None and change.state in (WorkState.READY, WorkState.BACKOFF, WorkState.IDLE):
+        held = replace(change, state=WorkState.HELD, reason=Reason.HOLD, backoff_us=None, due_at_us=None)
+        return replace(held, why=before.work.hold.reason)
+    return change
+
+
+def _settled(ending: Ending, before: Before, now: Instant) -> WorkChange:
+    work = before.work
     match ending.failure:
         case None:
-            return WorkChange(WorkState.COMPLETED, None, None, 0)
+            return _succeeded(before)
+        case FailureClass.CANCELLED if work.kind is WorkKind.RUN_ONCE:
+            return WorkChange(WorkState.CANCELLED, None, None, work.admission_failures, work.failures_used)
         case FailureClass.CANCELLED:
-            return WorkChange(WorkState.CANCELLED, None, None, admission_failures)
-        case FailureClass.ADMISSION if admission_failures < ADMISSION_FAILURES_MAX:
-            return WorkChange(WorkState.BACKOFF, None, admission_backoff_us(admission_failures), admission_failures + 1)
-        case FailureClass.AMBIGUOUS if attempts_used < ATTEMPTS_MAX:
-            return WorkChange(WorkState.READY, None, None, 0)
-        case FailureClass.PERMANENT:
-            return WorkChange(WorkState.FAILED, Reason.PERMANENT_FAILURE, None, admission_failures)
-        case FailureClass.TIMED_OUT:
-            return WorkChange(WorkState.FAILED, Reason.TIMED_OUT, None, admission_failures)
-        case _:
-            return WorkChange(WorkState.FAILED, Reason.EXHAUSTED, None, admission_failures)
+            return _rest(before, work.failures_used)
+    failure = retry.Failure(
+        work.id, work.kind, ending.failure, work.failures_used, work.admission_failures, ending.hint
+    )
+    decision = retry.decide(failure, before.pinned.retry, now)
+    used = work.failures_used + 1
+    match decision:
+        case retry.Arm(timer=TimerKind.ADMISSION) as arm:
+            change = WorkChange(WorkState.BACKOFF, None, arm.after_us, work.admission_failures + 1, work.failures_used)
+            return replace(change, timer=arm.timer, why=arm.why)
+        case retry.Arm() as arm:
+            change = WorkChange(WorkState.BACKOFF, None, arm.after_us, 0, used)
+            return replace(change, timer=arm.timer, why=arm.why, due_at_us=arm.due_at_us)
+        case retry.Again():
+            return WorkChange(WorkState.READY, None, None, 0, used, why=decision.why)
+        case None:
+            return replace(_rest(before, used), routine=_news(before, worked=False))
+        case retry.Exhausted() | retry.Blocked():
+            holds = work.kind is WorkKind.STANDING or before.pinned.retry_exhausted == "hold"
+            state = WorkState.HELD if holds else WorkState.FAILED
+            change = WorkChange(state, decision.reason, None, work.admission_failures, used)
+            return replace(change, routine=_news(before, worked=False))
 
 
-def admission_backoff_us(failures_before: int) -> int:
-    """Delay before the next try after `failures_before` + 1 admission failures in a row."""
-    return int(min(ADMISSION_BACKOFF_MAX_US, ADMISSION_BACKOFF_US * 2**failures_before))
+def _succeeded(before: Before) -> WorkChange:
+    if before.work.kind is WorkKind.STANDING or before.inputs_wait:
+        change = _rest(before, 0)
+    else:
+        change = WorkChange(WorkState.COMPLETED, None, None, 0)
+    return replace(change, routine=_news(before, worked=True))
+
+
+def _rest(before: Before, failures_used: int) -> WorkChange:
+    """The attempt is over with its inputs, and what came in meanwhile is attempt N+1's. Rule: O01."""
+    state = WorkState.READY if before.inputs_wait else WorkState.IDLE
+    return WorkChange(state, None, None, 0, failures_used, spends_inputs=True)
+
+
+def _news(before: Before, *, worked: bool) -> RoutineNews | None:
+    pinned = before.pinned
+    if pinned.binding is None or not pinned.quarantine_after:
+        return None
+    return RoutineNews(pinned.binding, worked, pinned.quarantine_after)

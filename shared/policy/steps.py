@@ -1,7 +1,7 @@
 """The state tables of Work and attempt, and one pure `step` for each.
 
 Everything that may change a stored state is in the two tables below; a pair that is not in them is illegal and raises.
-Final states have no row. The diagram in `docs/states.md` is drawn from these tables.
+Final states have no row, but for one: a Work that failed has ended, and a person may try it again. The diagram in `docs/states.md` is drawn from these tables.
 
 Rule: design §3, "States".
 """
@@ -45,7 +45,9 @@ class WorkEvent(StrEnum):
     ATTEMPT_WOKEN = "attempt_woken"
     RETRY_ARMED = "retry_armed"
     RETRY_DUE = "retry_due"
+    RETRIED = "retried"  # a person's retry
     RETURNED = "returned"  # the attempt ended and the Work may be tried again at once
+    RESTED = "rested"  # nothing is to be done until the next input
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -102,8 +104,12 @@ WORK_STEPS: dict[tuple[W, WorkEvent], W] = {
     (W.READY, V.CLAIMED): W.RUNNING,
     (W.READY, V.HELD): W.HELD,
     (W.READY, V.EXHAUSTED_INPUT): W.IDLE,
+    (W.IDLE, V.HELD): W.HELD,
     (W.HELD, V.LIFTED): W.READY,
+    (W.HELD, V.RESTED): W.IDLE,
     (W.BACKOFF, V.RETRY_DUE): W.READY,
+    # A person may try again what failed, is held for want of anything left to try, waits, or rests after a failure.
+    **{(state, V.RETRIED): W.READY for state in (W.IDLE, W.HELD, W.BACKOFF, W.FAILED)},
     (W.BACKOFF, V.HELD): W.HELD,
     (W.RUNNING, V.ATTEMPT_PARKED): W.WAITING,
     (W.WAITING, V.ATTEMPT_WOKEN): W.RUNNING,
@@ -111,7 +117,10 @@ WORK_STEPS: dict[tuple[W, WorkEvent], W] = {
     (W.WAITING, V.RETRY_ARMED): W.BACKOFF,
     (W.RUNNING, V.RETURNED): W.READY,
     (W.WAITING, V.RETURNED): W.READY,
+    (W.RUNNING, V.RESTED): W.IDLE,
+    (W.WAITING, V.RESTED): W.IDLE,
     (W.RUNNING, V.HELD): W.HELD,
+    (W.WAITING, V.HELD): W.HELD,
     (W.RUNNING, V.COMPLETED): W.COMPLETED,
     (W.RUNNING, V.FAILED): W.FAILED,
     (W.WAITING, V.FAILED): W.FAILED,
@@ -164,7 +173,7 @@ def is_final_attempt(state: A) -> bool:
 
 
 def is_final_work(state: W) -> bool:
-    """True when no step leaves the state."""
+    """True when the Work has ended: nothing but a person's retry of a failed one leaves the state."""
     return state in (W.COMPLETED, W.FAILED, W.CANCELLED)
 
 
@@ -177,6 +186,7 @@ WORK_EVENT_OF_STATE: dict[W, WorkEvent] = {
     W.READY: V.RETURNED,
     W.BACKOFF: V.RETRY_ARMED,
     W.HELD: V.HELD,
+    W.IDLE: V.RESTED,
     W.COMPLETED: V.COMPLETED,
     W.FAILED: V.FAILED,
     W.CANCELLED: V.CANCELLED,

@@ -29,7 +29,7 @@ from shared.model.evidence import Pin
 from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
 from shared.model.stop import StopResult
-from shared.model.work import Input, NewWork, Work, WorkChange, WorkState
+from shared.model.work import Input, Work, WorkChange, WorkState
 from shared.policy.capacity import Usage, Wait
 from shared.store.values import (
     PERSON,
@@ -44,8 +44,11 @@ from shared.store.values import (
     ReadyPage,
     Recoverable,
     Registration,
+    Routine,
+    Submission,
     UnreadableRow,
 )
+from shared.store.work_contract import WorkCommands, WorkReads
 
 __all__ = [
     "PERSON",
@@ -61,6 +64,8 @@ __all__ = [
     "CancelOutcome",
     "IdleState",
     "Event",
+    "Routine",
+    "Submission",
     "ReadTx",
     "Store",
     "Tx",
@@ -69,7 +74,7 @@ __all__ = [
 R = TypeVar("R")
 
 
-class ReadTx(Protocol):
+class ReadTx(WorkReads, Protocol):
     """Reads of one snapshot. All are bounded; lists are ordered as said."""
 
     @property
@@ -162,11 +167,8 @@ class ReadTx(Protocol):
     def recoverable(self, *, after: AttemptId | None, limit: int) -> list[Recoverable]:
         """Unfinished attempts (not parked, not recovery_required) without a live lease, after a cursor, wrapping never."""
 
-    def backoff_due(self, *, limit: int) -> list[WorkId]:
-        """Works whose backoff is over, of those that began in this boot or were carried into it."""
-
     def next_due_mono_us(self) -> int | None:
-        """The earliest monotonic instant at which a lease lapses, an unaccepted claim is overdue, a backoff ends, or the time of
+        """The earliest monotonic instant at which a lease lapses, an unaccepted claim is overdue, a timer is due, or the time of
         an attempt without a live lease is used up.
         """
 
@@ -194,13 +196,10 @@ class ReadTx(Protocol):
         """Names of the directories of every epoch so far, newest first."""
 
 
-class Tx(ReadTx, Protocol):
+class Tx(ReadTx, WorkCommands, Protocol):
     """Reads and transitions of one write transaction."""
 
     # Commands
-    def submit(self, work: NewWork, pool: str) -> WorkId:
-        """Store a run-once Work with one input and make it ready. Rings the coordinator."""
-
     def cancel_work(self, work_id: WorkId, *, by: str, reason: str) -> CancelOutcome:
         """End a Work in one transaction: the Work, its queue place, its live attempt, lease and timers; a live attempt leaves
         a stop order and keeps its exclusion, unless its stop was proven before. Records a cancellation, settled at once when
@@ -274,8 +273,8 @@ class Tx(ReadTx, Protocol):
     def revoke_foreign_boots(self) -> int:
         """Revoke every unrevoked lease of another boot; returns how many. *leader*"""
 
-    def carry_backoffs(self) -> int:
-        """Go on in this boot with the backoffs of others: what was waited is the wall difference, at least 0, measured now and
+    def carry_timers(self) -> int:
+        """Go on in this boot with the timers of others: what was waited is the wall difference, at least 0, measured now and
         never again, so that a wall clock that is set afterwards delays none; returns how many. *leader* Rule: K02.
         """
 
@@ -309,9 +308,6 @@ class Tx(ReadTx, Protocol):
 
     def hold_back(self, waits: Sequence[Wait]) -> None:
         """Record why ready Works do not start; writes only what changed. *leader*"""
-
-    def fire_backoff(self, work_id: WorkId) -> None:
-        """End a backoff that is over: the Work is ready. *leader*"""
 
     def record_pass(self, record: PassRecord) -> None:
         """*leader* Keeps the last 1,000."""

@@ -176,13 +176,46 @@ class CancelOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Routine:
+    """How a binding has done lately. Rule: F03.
+
+    Attributes:
+        failures: Works of it in a row that came to nothing.
+        work_id, failed_at_us: The last of them; None together.
+        quarantined_at_us, quarantined_by, reason: None together: it is not quarantined.
+    """
+
+    binding: str
+    failures: int
+    work_id: WorkId | None
+    failed_at_us: int | None
+    quarantined_at_us: int | None
+    quarantined_by: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What was accepted under a key: the same content under it is answered with this, other content is refused.
+
+    Attributes:
+        input: The input that was handed to a Work; None: the Work itself was handed in.
+    """
+
+    key: str
+    digest: str
+    work_id: WorkId
+    input: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class IdleState:
     """What keeps a home from being idle.
 
     Attributes:
         live: Attempts unfinished, or ended without proof of stop and still being worked on.
-        waiting: Works ready or in backoff.
-        needs_person: Names of attempts in `recovery_required`, and of held Works.
+        waiting: Works ready or in backoff, but for those of a quarantined binding.
+        needs_person: Names of attempts in `recovery_required`, of held Works, and of those of a quarantined binding.
     """
 
     live: int

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from shared.store.sqlite import cancels, takeover
+from shared.store.sqlite import cancels, commands, controls, takeover
 from shared.store.sqlite.connection import Connection, Params, Row
 from shared.store.sqlite.coordination import Coordination
 from shared.store.sqlite.queue import Queue
 from shared.store.sqlite.reads import Reads
+from shared.store.sqlite.work_reads import WorkReads
 from tests.contract.store_cases import CASES
 from tests.contract.store_cases.fences import SPOILERS, TRANSITIONS
 from tests.contract.test_stores import MODULES
@@ -98,6 +99,7 @@ CONTROLS = (
         frozenset(
             {
                 "a_claim_decided_on_an_older_work_is_refused",
+                "a_held_work_does_not_start_until_it_is_released",
                 "a_claim_of_a_cancelled_work_is_refused",
                 "a_second_claim_on_one_decision_is_refused",
                 "a_claim_decided_on_other_inputs_is_refused",
@@ -115,6 +117,8 @@ CONTROLS = (
         frozenset(
             {
                 "no_next_attempt_starts_beside_an_unproven_one",
+                "a_retry_that_fired_still_waits_for_the_proof_of_the_stop",
+                "a_person_s_retry_of_what_is_not_to_be_retried_is_refused_and_changes_nothing",
                 "a_cancel_of_one_attempt_ends_exactly_it_and_settles_its_work",
                 "without_a_recorded_proof_a_persons_settling_frees_nothing",
                 "a_timeout_may_leave_its_work_to_be_tried_again_once_the_stop_is_proven",
@@ -132,6 +136,44 @@ CONTROLS = (
         "leading does not compare the generation",
         _rewrite("WHERE owner = :owner AND generation = :generation AND boot_id", "WHERE owner = :owner AND boot_id"),
         frozenset({"an_old_leader_writes_nothing_more"}),
+    ),
+    Control(
+        "a timer fires though it is not due",
+        lambda patch: patch.setattr(controls, "is_due", lambda *_: True),
+        frozenset({"only_the_leader_fires_and_only_what_is_due", "a_backoff_ends_by_elapsed_time_and_not_before"}),
+    ),
+    Control(
+        "a person's retry does not ask what state the work is in",
+        _replace(controls.Controls, "_refuse_retry", lambda *_: None),
+        frozenset(
+            {
+                "a_person_s_retry_of_what_is_not_to_be_retried_is_refused_and_changes_nothing",
+                "a_work_that_is_ready_again_is_not_retried_twice",
+                "standing_work_that_rests_after_a_failure_is_retried_with_what_it_had",
+            }
+        ),
+    ),
+    Control(
+        "a key does not ask for the content it was accepted with",
+        lambda patch: [
+            patch.setattr(commands, name, lambda *_: "") for name in ("work_digest", "input_digest")
+        ].clear(),
+        frozenset(
+            {
+                "a_key_answers_the_same_request_with_the_same_work_and_refuses_another",
+                "an_input_s_key_answers_the_same_input_once_and_refuses_another",
+            }
+        ),
+    ),
+    Control(
+        "nobody asks which bindings are quarantined",
+        _replace(WorkReads, "quarantined", lambda *_: frozenset()),
+        frozenset(
+            {
+                "a_binding_whose_works_keep_failing_is_quarantined_until_a_person_releases_it",
+                "a_success_in_between_begins_the_row_anew",
+            }
+        ),
     ),
     Control(
         "the queue lock is not taken",

@@ -15,7 +15,9 @@ from tests.contract.store_cases import (
     presence,
     reading,
     recovery,
+    retries,
     segments,
+    standing,
     transactions,
 )
 from tests.support.stores import World
@@ -29,7 +31,9 @@ MODULES = (
     presence,
     reading,
     recovery,
+    retries,
     segments,
+    standing,
     transactions,
 )  # each lists its cases when it is imported
 

@@ -25,10 +25,11 @@ _EVENT_OF_KIND = {
 _BESIDE = frozenset(
     {
         *("attempt.claimed", "work.submitted", "config.activated", "segment.phases", "stop.unproven"),
-        *("store.adopted", "store.migrated", "backoffs.carried", "clock.jumped"),
+        *("store.adopted", "store.migrated", "timers.carried", "clock.jumped"),
     }
 )
 """Events that take no step of a state table and change nobody's hold."""
+_OF_WORK = frozenset({"work", "cancel", "timer", "retry", "hold", "input", "binding"})
 
 
 def step_of(before: Folded, event: Event) -> Step | None:
@@ -85,7 +86,7 @@ class Told:
         elif event.attempt_id is not None:
             self._take_hold(event, self.holds[str(event.attempt_id)])
         else:
-            assert event.kind in _BESIDE or group in ("work", "cancel"), event.kind
+            assert event.kind in _BESIDE or group in _OF_WORK, event.kind
 
     def _take_hold(self, event: Event, hold: Hold) -> None:
         match event.kind:

@@ -13,10 +13,10 @@ from hypothesis.stateful import initialize, rule
 
 from shared.errors import LeadershipLostError, RefusedError
 from shared.ids import AttemptId, WorkId
-from shared.model.attempt import AttemptState, Ending, LeaseKey
+from shared.model.attempt import AttemptState, Ending, Exclusion, LeaseKey
 from shared.model.instant import US_PER_S
 from shared.model.stop import StopResult
-from shared.model.work import Reason, WorkChange, WorkState
+from shared.model.work import Reason, WorkChange, WorkKind, WorkState
 from shared.policy.capacity import Wait
 from shared.policy.lease import budget_left_us
 from shared.policy.steps import is_final_attempt, is_final_work
@@ -45,8 +45,10 @@ ENDINGS = st.sampled_from(
         AttemptState.HANDED_OFF,
     ]
 )
-CHANGES = st.sampled_from([COMPLETED, EXHAUSTED, BACKED_OFF, RETURNED, HELD_BACK])
-AGAIN = st.sampled_from([EXHAUSTED, BACKED_OFF, RETURNED, HELD_BACK])
+RESTED = WorkChange(WorkState.IDLE, None, None, 0, spends_inputs=True)
+FAILED = (AttemptState.FAILED, AttemptState.TIMED_OUT, AttemptState.INTERRUPTED)
+CHANGES = st.sampled_from([COMPLETED, EXHAUSTED, BACKED_OFF, RETURNED, HELD_BACK, RESTED])
+AGAIN = st.sampled_from([EXHAUSTED, BACKED_OFF, RETURNED, HELD_BACK, RESTED])
 PROOF = st.sampled_from(["S1", None])
 PICK = st.integers(0, 99)
 """Below 80: of the last few, the last at 0; from there on: of all there ever were."""
@@ -162,6 +164,52 @@ class Lives(Machine):
                 self.is_no_step(settle)
             else:
                 self.refused_unless(not late, settle)
+
+    @rule(pick=PICK, hold=st.booleans())
+    def hold_or_release(self, pick: int, hold: bool) -> None:
+        """A person holds a Work, or lets it go; what is held already, or by nobody, is refused."""
+        wanted = (WorkState.IDLE, WorkState.BACKOFF) if hold else (WorkState.HELD,)
+        near = [name for name, state in self.folded.works.items() if state in wanted]
+        work = self.world.work(WorkId(self.pick(pick, near if near and pick < 60 else list(self.folded.works))))
+        if hold:
+            may = work.hold is None and not is_final_work(work.state)
+            self.refused_unless(may, lambda tx: tx.hold_work(work.id, by="t", reason="t"))
+        else:
+            self.refused_unless(work.hold is not None, lambda tx: tx.release_work(work.id, by="t", reason="t"))
+
+    @rule(pick=PICK)
+    def retry(self, pick: int) -> None:
+        """A person tries a Work again: one at rest that has had an attempt which failed, whose stop is proven."""
+        failed = [name for name, state in self.folded.works.items() if state in (WorkState.FAILED, WorkState.HELD)]
+        name = WorkId(self.pick(pick, failed if failed and pick < 50 else list(self.folded.works)))
+        work = self.world.work(name)
+        attempts = self.world.store.read(lambda tx: tx.attempts(name))
+        proven = all(one.exclusion is Exclusion.RELEASED for one in attempts)
+        states = (WorkState.HELD, WorkState.BACKOFF, WorkState.FAILED)
+        may = work.state in states or (work.state is WorkState.IDLE and bool(attempts) and attempts[-1].state in FAILED)
+        may = may and bool(attempts) and proven and work.hold is None
+        self.refused_unless(may, lambda tx: tx.retry_work(name, by="t", reason="t"))
+
+    @rule(pick=PICK, key=st.sampled_from([None, "a", "b"]), first=st.booleans())
+    def feed(self, pick: int, key: str | None, first: bool) -> None:
+        """A standing Work is handed in, or gets a further input; under a key at most once."""
+        if first:
+            self.world.submit(kind=WorkKind.STANDING, input_=None if pick % 2 else b"first")
+            return
+        work = self.world.work(WorkId(self.pick(pick, list(self.folded.works))))
+        known = None if key is None else self.world.store.read(lambda tx: tx.submission(key))
+        may = work.kind is WorkKind.STANDING and not is_final_work(work.state)
+        if known is not None:
+            may = known.work_id == work.id
+        self.refused_unless(may, lambda tx: tx.add_input(work.id, b"more", by="t", key=key))
+
+    @rule(release=st.booleans())
+    def quarantine(self, release: bool) -> None:
+        is_quarantined = "backup" in self.world.store.read(lambda tx: tx.quarantined())
+        if release:
+            self.refused_unless(is_quarantined, lambda tx: tx.release_binding("backup", by="t", reason="t"))
+        else:
+            self.refused_unless(not is_quarantined, lambda tx: tx.quarantine_binding("backup", by="t", reason="t"))
 
     # --- who takes part
 
@@ -301,7 +349,7 @@ class Lives(Machine):
         """What a leader's pass begins with."""
         self.world.as_leader(lambda tx: tx.record_clock_jump(1, offset_us=self.seen % 3))
         self.world.as_leader(lambda tx: tx.revoke_foreign_boots())
-        self.world.as_leader(lambda tx: tx.carry_backoffs())
+        self.world.as_leader(lambda tx: tx.carry_timers())
         self.world.as_leader(lambda tx: tx.revoke_unaccepted(accept_timeout_us=ACCEPT_US))
 
     @rule(number=st.integers(1, 12), reason=st.sampled_from([Reason.NO_WORKER, Reason.CAPACITY_SCOPE]))
@@ -323,12 +371,14 @@ class Lives(Machine):
         """End the backoffs that are over, or want to end any."""
         if due:
             self.world.clock.advance(US_PER_S)
-        names = self.world.store.read(lambda tx: tx.backoff_due(limit=99))
+        names = [timer.work_id for timer in self.world.store.read(lambda tx: tx.timers_due(limit=99))]
         for name in names if due else [WorkId(f"w{number}")]:
             is_over = self.is_backoff_over(name)
             assert is_over or name not in names
-            leading = self.world.led(lambda tx, name=name: tx.fire_backoff(name))  # type: ignore[misc]
-            self.refused_unless(is_over, leading)
+            timer = self.world.store.read(lambda tx, name=name: tx.last_timer(name))  # type: ignore[misc]
+            if timer is not None:
+                leading = self.world.led(lambda tx, timer=timer: tx.fire_timer(timer.id))  # type: ignore[misc]
+                self.refused_unless(is_over, leading)
 
     # --- the holders, present and past
 

@@ -16,13 +16,15 @@ from shared.errors import IndeterminateError, StoreBusyError, StoreUnavailableEr
 from shared.store.contract import ReadTx, Tx
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.store import SqliteStore, WriteTx
+from shared.store.work_contract import WorkCommands
 from tests.support.stores import World
 from tests.support.transitions import contents
 
 R = TypeVar("R")
 
 BUSY, IOERR, FULL = 5, 10, 13
-TRANSITIONS = frozenset(name for name in vars(Tx) if not name.startswith("_")) - set(vars(ReadTx))
+TRANSITIONS = frozenset(name for part in (Tx, WorkCommands) for name in vars(part) if not name.startswith("_"))
+TRANSITIONS -= set(vars(ReadTx))
 
 
 @dataclass

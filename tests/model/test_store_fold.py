@@ -39,15 +39,7 @@ TO_COME: dict[str, set[Step]] = {
         (W.RUNNING, V.ATTEMPT_PARKED),
         *((state, event) for state, event in WORK_STEPS if state is W.WAITING),
     },
-    "a standing Work takes inputs": {
-        (W.READY, V.EXHAUSTED_INPUT),
-        *((state, event) for state, event in WORK_STEPS if state is W.IDLE),
-    },
-    "operators, budgets and gates hold and lift": {
-        (W.READY, V.HELD),
-        (W.BACKOFF, V.HELD),
-        (W.HELD, V.LIFTED),
-    },
+    "inputs are taken back": {(W.READY, V.EXHAUSTED_INPUT)},
 }
 """Steps that no transition takes yet, by what has to come first."""
 STEPS_OF_TABLES: set[Step] = {*ATTEMPT_STEPS}

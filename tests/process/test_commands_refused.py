@@ -224,7 +224,9 @@ def test_run_of_a_binding_needs_no_command() -> None:
 
 
 def test_submission_starts_in_the_configurations_folder() -> None:
-    assert submit.parse(["--", "ls"]).cwd is None
+    work = submit.parse(["--", "ls"]).work
+    assert work is not None
+    assert work.cwd is None
 
 
 def test_run_in_a_folder_that_is_gone_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -259,10 +261,8 @@ def test_standard_input_is_read_no_further_than_the_limit(home: CommandHome) -> 
 
 
 LATER = [
-    (["submit", "w1"], ["submit", "backup"]),
-    (["submit", "backup", "--key", "k"], ["submit", "backup"]),
     (["submit", "backup", "--correlate", "c"], ["submit", "backup"]),
-    (["work", "retry", "w1"], ["work", "list"]),
+    (["work", "inject", "w1"], ["work", "list"]),
     (["store", "retain"], ["store", "check"]),
 ]
 
@@ -279,7 +279,7 @@ def test_what_comes_later_is_refused_as_such(
 
 
 READS_REFUSED = [
-    (["work"], 2, "list, show, logs or cancel?", ["work", "list"]),
+    (["work"], 2, "list, show, logs, cancel, retry, hold or release?", ["work", "list"]),
     (["work", "lsit"], 2, "tenure work has no 'lsit'; did you mean `list`?", ["work", "list"]),
     (["work", "list", "--state", "runing"], 2, "no work is ever 'runing'; did you mean `running`?", ["work", "list", "--state", "running"]),
     (["work", "list", "--limit", "0"], 2, "--limit must be a whole number from 1 to 1000", ["work", "list", "--limit", "1"]),

@@ -89,7 +89,7 @@ def test_output_of_a_second_attempt_follows_that_of_the_first(home: CommandHome,
     home.end(key, failed_to_run("launch: no room", FailureClass.ADMISSION))
     assert home.states() == {submitted(home): WorkState.BACKOFF}
     home.clock.advance(2_000_000)
-    home.as_leader(lambda tx: tx.fire_backoff(WorkId("w1")))
+    home.fire(WorkId("w1"))
 
     request = home.request(submitted(home), worker)
     home.as_leader(lambda tx: tx.claim(request))

@@ -161,7 +161,7 @@ def _run_again(story: Story) -> None:
     nothing = world.accepted(story.first, refused)
     story.finish(nothing, NOTHING_RAN, BACKED_OFF)
     world.clock.advance(2 * US_PER_S)
-    world.as_leader(lambda tx: tx.fire_backoff(refused))
+    world.fire(refused)
     third = world.try_claim(refused, story.first)
     assert isinstance(third, Claimed)
     _launch_claimed(story, LeaseKey(third.attempt_id, 1, story.first))

@@ -29,9 +29,9 @@ from shared.model.instant import US_PER_S
 from shared.model.settings import Config
 from shared.model.stop import StopResult, Suspect
 from shared.model.work import WorkState
-from shared.policy.settle import settle_run_once
 from shared.process.identity import boot_id, pid_namespace
 from shared.store.contract import Store, Tx
+from shared.store.settling import change_after
 from shared.store.sqlite.store import open_store
 from tests.support.processes import Reaper
 from tests.support.stores import EXHAUSTED, SQLITE, UNPROVEN, World
@@ -124,7 +124,7 @@ class CommandHome(World):
         """The job ends, and its Work is settled as a worker would."""
 
         def finish(tx: Tx) -> None:
-            tx.finish(key, ending, settle_run_once(ending, 0))
+            tx.finish(key, ending, change_after(tx, key.attempt_id, ending))
 
         self.store.write(finish)
 

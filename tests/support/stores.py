@@ -18,7 +18,7 @@ from shared.ids import AttemptId, Incarnation, WorkId, attempt_directory
 from shared.model.attempt import Attempt, AttemptState, Ending, FailureClass, LeaseKey, Snapshot
 from shared.model.evidence import Pin, ProcessIdentity
 from shared.model.instant import US_PER_S
-from shared.model.work import NewWork, Reason, Work, WorkChange, WorkState
+from shared.model.work import NewWork, Reason, Work, WorkChange, WorkKind, WorkState
 from shared.policy.capacity import Usage
 from shared.store.contract import Claimed, ClaimRefused, ClaimRequest, Recoverable, Registration, Store, Tx
 from shared.store.sqlite.ballast import Ballast
@@ -92,9 +92,11 @@ def identity(pid: int = 100, boot_id: str = "boot-1") -> ProcessIdentity:
     return ProcessIdentity(pid, pid * 10, boot_id, 4026531836, None)
 
 
-def new_work(*, scope: str = "", input_: bytes | None = None, priority: int = 0) -> NewWork:
+def new_work(
+    *, scope: str = "", input_: bytes | None = None, priority: int = 0, kind: WorkKind = WorkKind.RUN_ONCE
+) -> NewWork:
     """Work that runs `true`."""
-    return NewWork(scope, None, ("true",), (), "/", input_, "test", priority)
+    return NewWork(scope, None, ("true",), (), "/", input_, "test", priority, kind=kind)
 
 
 def snapshot_for(work: Work, inputs: tuple[int, ...], generation: int | None = None) -> Snapshot:
@@ -285,7 +287,21 @@ class World:
         expected = key.epoch if epoch is None else epoch
         self.store.write(lambda tx: tx.confirm_stopped(key.attempt_id, expected_epoch=expected, proof=proof, by="test"))
 
+    def fire(self, work_id: WorkId) -> None:
+        """Fire the timer that the Work's last failure armed, whatever has become of it."""
+
+        def asked(tx: Tx) -> None:
+            timer = tx.last_timer(work_id)
+            assert timer is not None, f"nothing ever armed a timer for {work_id}"
+            tx.fire_timer(timer.id)
+
+        self.as_leader(asked)
+
     # --- what is stored
+
+    def due(self) -> list[WorkId]:
+        """Works whose timer is due."""
+        return [timer.work_id for timer in self.store.read(lambda tx: tx.timers_due(limit=9))]
 
     def ready(self, *, after: tuple[int, int] | None = None, limit: int = 64, pool: str = "jobs") -> list[Work]:
         return self.store.read(lambda tx: tx.ready(pool, after=after, limit=limit))

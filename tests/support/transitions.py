@@ -6,12 +6,13 @@ A scene makes the home ready and returns what to write. `finish: unproven` is an
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from shared.ids import AttemptId
+from shared.ids import AttemptId, work_of
 from shared.model.attempt import Phase
 from shared.model.settings import DEFAULT
 from shared.model.stop import StopResult
-from shared.model.work import Reason
+from shared.model.work import Reason, RoutineNews, WorkKind
 from shared.policy.capacity import Wait
 from shared.store.contract import Registration, Tx, UnreadableRow
 from tests.support.passes import pass_record
@@ -71,6 +72,56 @@ def contents(world: World) -> dict[str, list[tuple[object, ...]]]:
 @scene("submit")
 def _submit(world: World) -> Transition:
     return lambda tx: tx.submit(new_work(input_=b"one"), "jobs")
+
+
+@scene("submit: with a key")
+def _submit_with_key(world: World) -> Transition:
+    return lambda tx: tx.submit(new_work(input_=b"one"), "jobs", key="nightly-3")
+
+
+@scene("add_input")
+def _add_input(world: World) -> Transition:
+    work_id = world.submit(kind=WorkKind.STANDING)
+    return lambda tx: tx.add_input(work_id, b"one", by="t", key="nightly-3")
+
+
+@scene("retry_work")
+def _retry_work(world: World) -> Transition:
+    key = world.ended(world.worker(), FAILED, EXHAUSTED)
+    work_id = work_of(key.attempt_id)
+    return lambda tx: tx.retry_work(work_id, by="t", reason="t")
+
+
+@scene("retry_work: in a backoff")
+def _retry_in_backoff(world: World) -> Transition:
+    key = world.ended(world.worker(), FAILED, BACKED_OFF)
+    work_id = work_of(key.attempt_id)
+    return lambda tx: tx.retry_work(work_id, by="t", reason="t")
+
+
+@scene("hold_work")
+def _hold_work(world: World) -> Transition:
+    key = world.ended(world.worker(), FAILED, BACKED_OFF)
+    work_id = work_of(key.attempt_id)
+    return lambda tx: tx.hold_work(work_id, by="t", reason="t")
+
+
+@scene("release_work")
+def _release_work(world: World) -> Transition:
+    work_id = world.submit()
+    world.store.write(lambda tx: tx.hold_work(work_id, by="t", reason="t"))
+    return lambda tx: tx.release_work(work_id, by="t", reason="t")
+
+
+@scene("quarantine_binding")
+def _quarantine_binding(world: World) -> Transition:
+    return lambda tx: tx.quarantine_binding("backup", by="t", reason="t")
+
+
+@scene("release_binding")
+def _release_binding(world: World) -> Transition:
+    world.store.write(lambda tx: tx.quarantine_binding("backup", by="t", reason="t"))
+    return lambda tx: tx.release_binding("backup", by="t", reason="t")
 
 
 @scene("cancel_work")
@@ -221,12 +272,12 @@ def _hold_back(world: World) -> Transition:
     return world.led(lambda tx: tx.hold_back(waits))
 
 
-@scene("fire_backoff")
-def _fire_backoff(world: World) -> Transition:
-    key = world.ended(world.worker(), FAILED, BACKED_OFF)
-    work_id = world.attempt(key.attempt_id).work_id
+@scene("fire_timer")
+def _fire_timer(world: World) -> Transition:
+    world.ended(world.worker(), FAILED, BACKED_OFF)
     world.clock.advance(TIMEOUT_US)
-    return world.led(lambda tx: tx.fire_backoff(work_id))
+    (timer,) = world.store.read(lambda tx: tx.timers_due(limit=2))
+    return world.led(lambda tx: tx.fire_timer(timer.id))
 
 
 @scene("record_pass")
@@ -258,11 +309,11 @@ def _record_clock_jump(world: World) -> Transition:
     return world.led(lambda tx: tx.record_clock_jump(7, offset_us=1))
 
 
-@scene("carry_backoffs")
-def _carry_backoffs(world: World) -> Transition:
+@scene("carry_timers")
+def _carry_timers(world: World) -> Transition:
     world.ended(world.worker(), FAILED, BACKED_OFF)
     world.clock.reboot("boot-2")
-    return world.led(lambda tx: tx.carry_backoffs())
+    return world.led(lambda tx: tx.carry_timers())
 
 
 # --- a worker's
@@ -318,6 +369,13 @@ def _relaunch(world: World) -> Transition:
 def _finish(world: World) -> Transition:
     key = world.running(world.worker())
     return lambda tx: tx.finish(key, SUCCEEDED, COMPLETED)
+
+
+@scene("finish: its binding is quarantined")
+def _finish_quarantined(world: World) -> Transition:
+    key = world.running(world.worker())
+    news = RoutineNews("backup", worked=False, quarantine_after=1)
+    return lambda tx: tx.finish(key, FAILED, replace(EXHAUSTED, routine=news))
 
 
 @scene("finish: unproven, tried again")

@@ -7,10 +7,11 @@ from typing import Any, TypeVar, cast
 
 from shared.errors import IndeterminateError, StoreBusyError
 from shared.store.contract import ReadTx, Store, Tx
+from shared.store.work_contract import WorkCommands
 
 R = TypeVar("R")
 
-TRANSITIONS = frozenset(name for name in vars(Tx) if not name.startswith("_"))
+TRANSITIONS = frozenset(name for part in (Tx, WorkCommands) for name in vars(part) if not name.startswith("_"))
 Journal = list[tuple[str, str]]
 
 

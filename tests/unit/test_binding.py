@@ -65,6 +65,8 @@ def test_a_binding_is_pinned_with_its_generation_and_inputs() -> None:
         retry_delays_us=(),
         replay="never",
         inputs=(4, 5),
+        trigger=4,
+        quarantine_after=5,
     )
 
 

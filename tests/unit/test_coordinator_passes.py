@@ -49,8 +49,8 @@ def test_the_first_step_of_a_leader_reconciles_everything_in_order_before_it_wai
 
     due = head.step()
 
-    order = ["take_leadership", "revoke_foreign_boots", "retire_worker", "revoke_unaccepted", "fire_backoff"]
-    order += ["claim_recovery", "claim"]
+    order = ["take_leadership", "revoke_foreign_boots", "retire_worker", "revoke_unaccepted", "claim_recovery"]
+    order += ["fire_timer", "claim"]
     done = [what for what in site.done(head.me) if what in order]
     assert list(dict.fromkeys(done)) == order
     assert site.clock.now() == before

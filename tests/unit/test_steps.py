@@ -101,15 +101,16 @@ ATTEMPT_RULES: dict[str, dict[str, str]] = {
 
 # Design §3, requirements O01–O13, T04, T05, F01; a Work is running while its attempt is live, waiting while that is parked.
 WORK_RULES: dict[str, dict[str, str]] = {
-    "idle": {"input": "ready", "cancelled": "cancelled"},
+    "idle": {"input": "ready", "held": "held", "retried": "ready", "cancelled": "cancelled"},
     "ready": {"claimed": "running", "held": "held", "exhausted_input": "idle", "cancelled": "cancelled"},
-    "held": {"lifted": "ready", "cancelled": "cancelled"},
-    # Ordinary input does not end a backoff (O13).
-    "backoff": {"retry_due": "ready", "held": "held", "cancelled": "cancelled"},
+    "held": {"lifted": "ready", "rested": "idle", "retried": "ready", "cancelled": "cancelled"},
+    # Ordinary input does not end a backoff (O13); a person's retry does (O14).
+    "backoff": {"retry_due": "ready", "retried": "ready", "held": "held", "cancelled": "cancelled"},
     "running": {
         "attempt_parked": "waiting",
         "retry_armed": "backoff",
         "returned": "ready",
+        "rested": "idle",
         "held": "held",
         "completed": "completed",
         "failed": "failed",
@@ -120,11 +121,14 @@ WORK_RULES: dict[str, dict[str, str]] = {
         "attempt_woken": "running",
         "retry_armed": "backoff",
         "returned": "ready",
+        "rested": "idle",
+        "held": "held",
         "failed": "failed",
         "cancelled": "cancelled",
     },
     "completed": {},
-    "failed": {},
+    # It has ended, and a person may still try it again (O11).
+    "failed": {"retried": "ready"},
     "cancelled": {},
 }
 
@@ -178,7 +182,8 @@ def test_a_final_state_has_no_row_and_is_called_final() -> None:
     assert {state.value for state in AttemptState if is_final_attempt(state)} == ATTEMPT_FINAL
     assert {state.value for state in WorkState if is_final_work(state)} == WORK_FINAL
     assert not {state.value for state, _ in ATTEMPT_STEPS} & ATTEMPT_FINAL
-    assert not {state.value for state, _ in WORK_STEPS} & WORK_FINAL
+    rows = {(state.value, event.value) for state, event in WORK_STEPS if state.value in WORK_FINAL}
+    assert rows == {("failed", "retried")}, "a person's word alone takes a Work back, and only one that failed"
 
 
 def test_every_open_state_has_a_way_to_the_end() -> None:
@@ -206,7 +211,7 @@ def test_no_history_of_an_attempt_leaves_a_final_state(events: list[AttemptEvent
 
 
 @given(st.lists(st.sampled_from(WorkEvent), max_size=30))
-def test_no_history_of_a_work_leaves_a_final_state(events: list[WorkEvent]) -> None:
+def test_no_history_of_a_work_leaves_a_final_state_without_a_person_s_retry(events: list[WorkEvent]) -> None:
     state = WorkState.IDLE
     for event in events:
         was_final = is_final_work(state)
@@ -214,7 +219,7 @@ def test_no_history_of_a_work_leaves_a_final_state(events: list[WorkEvent]) -> N
             state = step_work(state, event)
         except IllegalStepError:
             continue
-        assert not was_final
+        assert not was_final or event is WorkEvent.RETRIED
 
 
 @given(st.lists(st.sampled_from(AttemptEvent), max_size=30))
@@ -243,7 +248,7 @@ def test_an_open_state_is_no_end() -> None:
 
 def test_the_state_chosen_for_a_work_whose_attempt_ended_is_reached_from_running() -> None:
     assert {state.value for state in WORK_EVENT_OF_STATE} == {
-        "ready", "backoff", "held", "completed", "failed", "cancelled",
+        "idle", "ready", "backoff", "held", "completed", "failed", "cancelled",
     }  # fmt: skip
     for target, event in WORK_EVENT_OF_STATE.items():
         assert step_work(WorkState.RUNNING, event) is target

@@ -124,7 +124,8 @@ def cost(world: World, owner: Incarnation) -> int:
             tx.usage(),
             tx.workers(),
             tx.recoverable(after=None, limit=64),
-            tx.backoff_due(limit=64),
+            tx.timers_due(limit=64),
+            tx.quarantined(),
             tx.next_due_mono_us(),
             tx.stop_orders(),
             tx.held(owner),
@@ -146,7 +147,8 @@ def cost(world: World, owner: Incarnation) -> int:
 NUMBERS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count)"
 COPY_WORK = f"""{NUMBERS} INSERT INTO work SELECT 'w' || (:first + i), :first + i, 'full', binding, command, env, cwd, pool, state,
   reason, reason_limit, priority, revision, :first + i, attempts_used, admission_failures, backoff_since_mono_us, backoff_boot_id,
-  backoff_since_at_us, backoff_us, submitted_by, submitted_at_us, ended_at_us, grants FROM n JOIN work ON work.id = :like"""
+  backoff_since_at_us, backoff_us, submitted_by, submitted_at_us, ended_at_us, grants, kind, failures_used, hold_by,
+  hold_reason, hold_at_us FROM n JOIN work ON work.id = :like"""
 
 
 def add_ready(world: World, count: int) -> None:

@@ -10,9 +10,11 @@ import pytest
 
 from shared.clock import VirtualClock
 from shared.home import Home, create_home
-from shared.ids import Incarnation
+from shared.ids import Incarnation, WorkId
 from shared.model.host import PassRecord
-from shared.model.work import WorkState
+from shared.model.timer import TimerKind
+from shared.model.work import WorkKind, WorkState
+from shared.store.contract import Tx
 from shared.store.sqlite.ballast import Ballast
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.fingerprint import schema_text
@@ -20,7 +22,7 @@ from shared.store.sqlite.inspect import check
 from shared.store.sqlite.migrate import migrate
 from shared.store.sqlite.place import place_of
 from shared.store.sqlite.store import create, open_store
-from tests.support.stores import COMPLETED, SUCCEEDED, ram_folder
+from tests.support.stores import COMPLETED, LEADERSHIP_US, SUCCEEDED, ram_folder
 
 VERSION_1 = Path(__file__).parents[1] / "support" / "store_version_1.sql"
 """A store as version 1 wrote it, in the middle of things: jobs running, recovered, in backoff, left to a person, cancelled."""
@@ -113,11 +115,13 @@ def test_every_row_is_kept_in_every_column(folder: Path) -> None:
     assert after["event"].pop()["kind"] == "store.migrated"
     for table in ("meta", "sqlite_sequence"):
         changed = {tuple(row.values()) for row in after.pop(table)} ^ {tuple(row.values()) for row in before.pop(table)}
-        assert {row[0] for row in changed} <= {"incarnation", "schema", "event"}, table
+        assert {row[0] for row in changed} <= {"incarnation", "schema", "event", "timer"}, table
     for table, rows in before.items():
         assert [{column: row[column] for column in old} for row, old in zip(after[table], rows, strict=True)] == rows, (
             table
         )
+    backing_off = [row["id"] for row in before["work"] if row["state"] == "backoff"]
+    assert [row["work_id"] for row in after.pop("timer")] == backing_off, "until version 2 a backoff had no timer"
     assert {table for table in after if after[table] and table not in before} == set(), "nothing is made up"
 
 
@@ -153,3 +157,33 @@ def test_life_goes_on_in_a_migrated_store(folder: Path) -> None:
         error=None,
     )
     assert check(home) == []
+
+
+@pytest.mark.req("F02")
+def test_what_backed_off_is_fired_by_its_timer(folder: Path) -> None:
+    home = old_home(folder, VERSION_1.read_text())
+    migrate(home, VirtualClock())
+    clock = VirtualClock()
+    store = open_store(home, clock)
+    timer = store.read(lambda tx: tx.timer(WorkId("w5")))
+    assert timer is not None
+    assert (timer.kind, timer.attempt_id) == (TimerKind.ADMISSION, "w5.1")
+    clock.advance(timer.after_us + timer.since.mono_us + LEADERSHIP_US)
+    owner = store.write(lambda tx: tx.next_incarnation("coordinator"))
+    leader = store.write(
+        lambda tx: tx.take_leadership(
+            owner, pid=1, lock_device=1, lock_inode=1, duration_us=LEADERSHIP_US, proven_dead=None
+        )
+    )
+    assert leader is not None
+
+    def fire(tx: Tx) -> None:
+        tx.lead(owner, leader.generation, duration_us=LEADERSHIP_US, renew_after_us=1)
+        tx.fire_timer(timer.id)
+
+    store.write(fire)
+
+    work = store.read(lambda tx: tx.work(WorkId("w5")))
+    store.close()
+    assert work is not None
+    assert (work.state, work.kind, work.failures_used) == (WorkState.READY, WorkKind.RUN_ONCE, 0)

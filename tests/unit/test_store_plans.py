@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from shared.store.sqlite import coordination, holding, reads, registration, stops, writing
+from shared.store.sqlite import coordination, holding, reads, registration, stops, work_reads, writing
 from shared.store.sqlite.connection import Connection
 from tests.support.stores import SQLITE, World, ram_folder
 
@@ -45,6 +45,7 @@ PLANS: dict[str, tuple[str, set[str]]] = {
             "SCAN attempt USING INDEX attempt_needs_person",
             "UNION ALL",
             "SCAN work USING INDEX work_held",
+            "SCAN work USING INDEX work_quarantined",
             "SEARCH unreadable USING PRIMARY KEY (table_name=?)",
             "SCAN attempt USING INDEX attempt_one_unexcluded",
             "SEARCH unreadable USING PRIMARY KEY (table_name=? AND row_key=?)",
@@ -87,20 +88,27 @@ PLANS: dict[str, tuple[str, set[str]]] = {
         },
     ),
     "backoff that is over": (
-        reads.BACKOFF_DUE,
-        {"SEARCH work USING INDEX work_backoff (backoff_boot_id=? AND <expr><?)"},
+        work_reads.TIMERS_DUE,
+        {"SEARCH timer USING INDEX timer_due (boot_id=? AND <expr><?)"},
     ),
-    "backoff of an earlier boot": (
-        coordination.CARRY_BACKOFFS.format("<"),
-        {"SEARCH work USING INDEX work_backoff (backoff_boot_id<?)"},
+    "timers of an earlier boot": (
+        coordination.FOREIGN_TIMERS.format("<"),
+        {"SEARCH timer USING INDEX timer_due (boot_id<?)"},
     ),
-    "backoff of a later boot": (
-        coordination.CARRY_BACKOFFS.format(">"),
-        {"SEARCH work USING INDEX work_backoff (backoff_boot_id>?)"},
+    "timers of a later boot": (
+        coordination.FOREIGN_TIMERS.format(">"),
+        {"SEARCH timer USING INDEX timer_due (boot_id>?)"},
     ),
     "next lapse": (reads.NEXT_LAPSE, {"SEARCH lease USING INDEX lease_expiry (expires_mono_us>?)"}),
     "next overdue claim": (reads.NEXT_OVERDUE, {"SEARCH l USING INDEX lease_unaccepted"}),
-    "next backoff": (reads.NEXT_BACKOFF, {"SEARCH work USING INDEX work_backoff (backoff_boot_id=?)"}),
+    "timers of the wall clock": (
+        work_reads.TIMERS_DUE_AT,
+        {"SEARCH timer USING INDEX timer_due_at (due_at_us>? AND due_at_us<?)"},
+    ),
+    "next timer": (work_reads.NEXT_TIMER, {"SEARCH timer USING INDEX timer_due (boot_id=?)"}),
+    "timer of a Work": (work_reads.TIMER, {"SEARCH timer USING INDEX timer_armed (work_id=?)"}),
+    "last timer of a Work": (work_reads.LAST_TIMER, {"SEARCH timer USING INDEX timer_work (work_id=?)"}),
+    "quarantined bindings": (work_reads.QUARANTINED, {"SCAN routine USING COVERING INDEX routine_quarantined"}),
     "workers present": (
         reads.WORKERS_PRESENT,
         {

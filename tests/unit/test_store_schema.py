@@ -8,10 +8,11 @@ import pytest
 
 from shared.boundary import Boundary
 from shared.errors import FenceViolationError
+from shared.ids import WorkId
 from shared.model.instant import US_PER_S
 from shared.store.sqlite.connection import Connection
 from shared.store.sqlite.schema import TRIGGERS
-from tests.support.stores import BACKED_OFF, FAILED, RETURNED, SQLITE, UNPROVEN, World, ram_folder
+from tests.support.stores import BACKED_OFF, EXHAUSTED, FAILED, RETURNED, SQLITE, UNPROVEN, World, new_work, ram_folder
 
 
 def _insert_attempt(attempt_id: str, work_id: str, number: int, *, epoch: int = 1, verb: str = "INSERT") -> str:
@@ -22,7 +23,8 @@ def _insert_attempt(attempt_id: str, work_id: str, number: int, *, epoch: int = 
     )
 
 
-# w1.1 runs under a lease, epoch 2 (released once); w2.1 ended, released; w3.1 ended, unproven; w4 is ready; w5 is cancelled; w7.1 is to be stopped for a cancel.
+# w1.1 runs under a lease, epoch 2 (released once); w2.1 ended, released; w3.1 ended, unproven; w4 is ready; w5 is cancelled; w7.1 is to be stopped for a cancel;
+# w8 failed; w9 was handed in under the key k; the timer of w2 is armed, that of w6 has fired.
 REFUSED = {
     "one unexcluded attempt of a Work": (_insert_attempt("w1.2", "w1", 2),),
     "no attempt beside an unproven one": (_insert_attempt("w3.2", "w3", 2),),
@@ -115,6 +117,33 @@ REFUSED = {
     "a counter is not replaced": ("INSERT OR REPLACE INTO counter VALUES ('work', 1)",),
     "a counter is not deleted": ("DELETE FROM counter WHERE name = 'work'",),
     "an incarnation of the store never goes back": ("UPDATE meta SET value = 0 WHERE key = 'incarnation'",),
+    "a failed Work comes back ready or not at all": (
+        "UPDATE work SET state = 'idle', ended_at_us = NULL, revision = 99 WHERE id = 'w8'",
+    ),
+    "a kind is one we know": ("UPDATE work SET kind = 'twice', revision = 99 WHERE id = 'w4'",),
+    "a fired timer is not armed again": (
+        "UPDATE timer SET state = 'armed', fired_seq = NULL, closed_at_us = NULL WHERE work_id = 'w6'",
+    ),
+    "a timer keeps what it is for": ("UPDATE timer SET after_us = 1 WHERE work_id = 'w2'",),
+    "a timer fires by an event behind its failure": (
+        "UPDATE timer SET state = 'fired', closed_at_us = 1, fired_seq = armed_seq WHERE work_id = 'w2'",
+    ),
+    "a timer fires by an event": ("UPDATE timer SET state = 'fired', closed_at_us = 1 WHERE work_id = 'w2'",),
+    "an armed timer is not deleted": ("DELETE FROM timer WHERE work_id = 'w2'",),
+    "one armed timer of a Work": (
+        (
+            "INSERT INTO timer SELECT NULL, work_id, 'hint', state, attempt_id, epoch, NULL, since_mono_us, boot_id, since_at_us,"
+            " after_us, NULL, armed_seq, why, NULL, NULL FROM timer WHERE work_id = 'w2'"
+        ),
+    ),
+    "one timer of an end": (
+        (
+            "INSERT INTO timer SELECT NULL, work_id, kind, 'armed', attempt_id, epoch, NULL, since_mono_us, boot_id, since_at_us,"
+            " after_us, NULL, armed_seq, why, NULL, NULL FROM timer WHERE work_id = 'w6'"
+        ),
+    ),
+    "an accepted key is not changed": ("UPDATE submission SET digest = 'other' WHERE key = 'k'",),
+    "a quarantine says by whom": ("INSERT INTO routine (binding, failures, quarantined_at_us) VALUES ('b', 1, 1)",),
     "a configuration is written once": ("UPDATE config SET body = '{\"a\":1}' WHERE number = 1",),
 }
 
@@ -137,6 +166,8 @@ ACCEPTED = {
         ),
     ),
     "retention of the released": (
+        "UPDATE timer SET state = 'cancelled', closed_at_us = 1 WHERE work_id = 'w2'",
+        "DELETE FROM timer WHERE work_id = 'w2'",
         "DELETE FROM lease WHERE attempt_id = 'w2.1'",
         "DELETE FROM segment WHERE attempt_id = 'w2.1'",
         "DELETE FROM snapshot WHERE attempt_id = 'w2.1'",
@@ -147,6 +178,14 @@ ACCEPTED = {
         "UPDATE cancellation SET settled_at_us = 1, result = 'stopped S1' WHERE work_id = 'w7'",
         "DELETE FROM cancellation WHERE work_id = 'w7'",
     ),
+    "a retry of a failed Work": (
+        "UPDATE work SET state = 'ready', reason = NULL, ended_at_us = NULL, revision = 99 WHERE id = 'w8'",
+    ),
+    "a timer that fires": (
+        "UPDATE timer SET state = 'fired', closed_at_us = 1, fired_seq = armed_seq + 1 WHERE work_id = 'w2'",
+        "DELETE FROM timer WHERE work_id = 'w2'",
+    ),
+    "a cancelled timer": ("UPDATE timer SET state = 'cancelled', closed_at_us = 1 WHERE work_id = 'w2'",),
     "a new leader": ("UPDATE leader SET generation = generation + 1, owner = 'x.1'",),
 }
 
@@ -180,7 +219,10 @@ def _fill(world: World) -> None:
     world.store.write(lambda tx: tx.cancel_attempt(stopping.attempt_id, by="t", reason="t", change=RETURNED))
     order = next(one for one in world.store.read(lambda tx: tx.stop_orders()) if one.attempt_id == stopping.attempt_id)
     world.store.write(lambda tx: tx.take_stop_order(order.id, owner, lease_us=US_PER_S))
+    world.ended(owner, FAILED, EXHAUSTED)
+    world.store.write(lambda tx: tx.submit(new_work(), "jobs", key="k"))
     world.clock.advance(US_PER_S)
+    world.fire(WorkId("w6"))
 
 
 def _run(connection: Connection, statements: tuple[str, ...]) -> None:

@@ -39,7 +39,9 @@ class Cancels(Ends):
         number = self._record_cancel(work_id, left, "work", by, reason)
         if live is not None:
             self._end(live, cancelled(live, by, reason), None, by)
-        self._step_work(work, WorkEvent.CANCELLED, WorkChange(WorkState.CANCELLED, None, None, work.admission_failures))
+        self._cancel_timer(work_id, "its work was cancelled")
+        counted = WorkChange(WorkState.CANCELLED, None, None, work.admission_failures, work.failures_used)
+        self._step_work(work, WorkEvent.CANCELLED, counted)
         return CancelOutcome(work.state, None if live is None else live.id, number)
 
     def cancel_attempt(self, attempt_id: AttemptId, *, by: str, reason: str, change: WorkChange) -> CancelOutcome:

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from shared.boundary import Boundary
-from shared.errors import StoreUnavailableError
+from shared.errors import KeyReusedError, NotFoundError, RefusedError, StoreUnavailableError
 from shared.ids import WorkId, work_id
-from shared.model.work import NewWork, WorkState
+from shared.model.work import NewWork, WorkChange, WorkKind, WorkState
+from shared.policy.steps import WorkEvent, is_final_work
+from shared.policy.submission import input_digest, work_digest
+from shared.store.contract import Submission
 from shared.store.sqlite.rows import json_text
 from shared.store.sqlite.writing import Writing
 from shared.wake import COORDINATOR
 
 INSERT_WORK = """INSERT INTO work (id, number, scope, binding, command, env, cwd, pool, state, priority, revision, ready_seq,
-    attempts_used, admission_failures, submitted_by, submitted_at_us, grants)
-  VALUES (:id, :number, :scope, :binding, :command, :env, :cwd, :pool, 'ready', :priority, 1, :ready_seq, 0, 0, :by, :at, :grants)"""
-INSERT_INPUT = "INSERT INTO input (work_id, body, accepted_at_us) VALUES (?, ?, ?)"
+    attempts_used, admission_failures, submitted_by, submitted_at_us, grants, kind, failures_used)
+  VALUES (:id, :number, :scope, :binding, :command, :env, :cwd, :pool, :state, :priority, 1, :ready_seq, 0, 0, :by, :at, :grants,
+    :kind, 0)"""
+INSERT_INPUT = "INSERT INTO input (work_id, body, accepted_at_us) VALUES (?, ?, ?) RETURNING number"
+INSERT_SUBMISSION = "INSERT INTO submission (key, digest, work_id, input, accepted_at_us) VALUES (?, ?, ?, ?, ?)"
 INSERT_CONFIG = "INSERT INTO config (number, body, digest, source_path, activated_at_us) VALUES (?, ?, ?, ?, ?)"
 
 
 class Commands(Writing):
     """See `contract.Tx`, "Commands"."""
 
-    def submit(self, work: NewWork, pool: str) -> WorkId:
-        """See `Tx.submit`."""
+    def submit(self, work: NewWork, pool: str, *, key: str | None = None) -> WorkId:
+        """See `WorkCommands.submit`."""
+        digest = "" if key is None else work_digest(work)
+        known = self._accepted(key, digest)
+        if known is not None:
+            return known.work_id
         self._require_ballast()
+        state = WorkState.IDLE if work.kind is WorkKind.STANDING and work.input is None else WorkState.READY
         number = self._count("work")
         name = work_id(number)
         self._db.rows(
@@ -36,6 +46,8 @@ class Commands(Writing):
                 "env": json_text(work.env),
                 "cwd": work.cwd,
                 "pool": pool,
+                "state": state,
+                "kind": work.kind,
                 "priority": work.priority,
                 "ready_seq": self._count("ready"),
                 "by": work.submitted_by,
@@ -43,11 +55,49 @@ class Commands(Writing):
                 "grants": json_text(work.grants),
             },
         )
-        self._db.rows(INSERT_INPUT, (name, work.input or b"", self._now.wall_us))
-        facts = {"to": WorkState.READY, "scope": work.scope, "binding": work.binding, "pool": pool}
+        if state is WorkState.READY:
+            self._db.rows(INSERT_INPUT, (name, work.input or b"", self._now.wall_us))
+        facts = {"to": state, "scope": work.scope, "binding": work.binding, "pool": pool, "kind": work.kind, "key": key}
         self._event("work.submitted", facts, work=name)
+        self._accept_key(key, digest, name, None)
         self._note(Boundary.SUBMIT_COMMIT, COORDINATOR)
         return name
+
+    def add_input(self, work_id: WorkId, body: bytes, *, by: str, key: str | None = None) -> int:
+        """See `WorkCommands.add_input`."""
+        digest = "" if key is None else input_digest(work_id, body)
+        known = self._accepted(key, digest)
+        if known is not None:
+            assert known.input is not None, "its digest says that it is an input"
+            return known.input
+        work = self.work(work_id)
+        if work is None:
+            raise NotFoundError(f"no work {work_id} in this home")
+        if is_final_work(work.state):
+            raise RefusedError(f"{work_id} has already ended: {work.state}")
+        if work.kind is not WorkKind.STANDING:
+            raise RefusedError(f"{work_id} runs once: it takes no further input", hint="submit a new work")
+        self._require_ballast()
+        number = int(self._db.value(INSERT_INPUT, (work_id, body, self._now.wall_us)))
+        facts = {"input": number, "bytes": len(body), "by": by, "key": key}
+        self._event("input.accepted", facts, work=work_id)
+        self._accept_key(key, digest, work_id, number)
+        if work.state is WorkState.IDLE:
+            ready = WorkChange(WorkState.READY, None, None, work.admission_failures, work.failures_used)
+            self._step_work(work, WorkEvent.INPUT, ready)
+        self._note(Boundary.SUBMIT_COMMIT, COORDINATOR)
+        return number
+
+    def _accepted(self, key: str | None, digest: str) -> Submission | None:
+        """What this very request was accepted as before; None: it is new. Raises KeyReusedError: another one had its key."""
+        known = None if key is None else self.submission(key)
+        if known is not None and known.digest != digest:
+            raise KeyReusedError(known.key, known.work_id)
+        return known
+
+    def _accept_key(self, key: str | None, digest: str, work_id: WorkId, number: int | None) -> None:
+        if key is not None:
+            self._db.rows(INSERT_SUBMISSION, (key, digest, work_id, number, self._now.wall_us))
 
     def activate_config(self, body: str, digest: str, source_path: str) -> int:
         """See `Tx.activate_config`."""

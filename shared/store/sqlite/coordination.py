@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shared.boundary import Boundary
-from shared.errors import RefusedError
-from shared.ids import AttemptId, WorkId, attempt_id
+from shared.ids import AttemptId, attempt_id
 from shared.model.attempt import AttemptState
 from shared.model.host import PASSES_KEPT, PassRecord
-from shared.model.instant import elapsed_us
-from shared.model.work import Reason, Work, WorkChange, WorkState
+from shared.model.work import Reason, Work, WorkState
 from shared.policy.capacity import Wait
 from shared.policy.steps import WorkEvent, step_work
 from shared.store.contract import Claimed, ClaimRefused, ClaimRequest, UnreadableRow
 from shared.store.sqlite.writing import Writing
-from shared.wake import COORDINATOR
 
 FOREIGN_LEASES = """SELECT attempt_id FROM lease
   WHERE revoked_at_us IS NULL AND boot_id <> :boot ORDER BY expires_mono_us, attempt_id"""
-CARRY_BACKOFFS = """UPDATE work SET backoff_us = backoff_us - min(backoff_us, max(0, :wall - backoff_since_at_us)),
-    backoff_since_mono_us = :mono, backoff_boot_id = :boot, backoff_since_at_us = :wall, revision = revision + 1
-  WHERE state = 'backoff' AND backoff_boot_id {} :boot RETURNING id"""
+FOREIGN_TIMERS = "SELECT id FROM timer WHERE state = 'armed' AND boot_id {} :boot"
+CARRY_TIMER = """UPDATE timer SET after_us = after_us - min(after_us, max(0, :wall - since_at_us)),
+    since_mono_us = :mono, boot_id = :boot, since_at_us = :wall WHERE id = :timer RETURNING work_id, after_us"""
+CARRY_BACKOFF = """UPDATE work SET backoff_us = :after, backoff_since_mono_us = :mono, backoff_boot_id = :boot,
+    backoff_since_at_us = :wall, revision = revision + 1 WHERE id = :work AND state = 'backoff'"""
 UNACCEPTED_LEASES = """SELECT attempt_id FROM lease WHERE accepted_at_us IS NULL AND revoked_at_us IS NULL AND boot_id = :boot
   AND claimed_mono_us <= :mono - :timeout ORDER BY claimed_mono_us, attempt_id"""
 CLAIM_WORK = """UPDATE work SET state = :state, reason = NULL, reason_limit = NULL, pool = :pool, attempts_used = :number,
@@ -59,12 +58,16 @@ class Coordination(Writing):
         self._require_leading()
         return len(self._revoke_all(FOREIGN_LEASES, {}, "other_boot"))
 
-    def carry_backoffs(self) -> int:
-        """See `Tx.carry_backoffs`."""
+    def carry_timers(self) -> int:
+        """See `Tx.carry_timers`."""
         self._require_leading()
-        carried = [row[0] for order in ("<", ">") for row in self._db.rows(CARRY_BACKOFFS.format(order), self._clock)]
+        carried = [row[0] for order in ("<", ">") for row in self._db.rows(FOREIGN_TIMERS.format(order), self._clock)]
+        for timer in carried:
+            row = self._db.one(CARRY_TIMER, self._clock | {"timer": timer})
+            assert row is not None, "it was read in this transaction"
+            self._db.rows(CARRY_BACKOFF, self._clock | {"work": row["work_id"], "after": row["after_us"]})
         if carried:
-            self._event("backoffs.carried", {"count": len(carried)})
+            self._event("timers.carried", {"count": len(carried)})
         self._note(Boundary.RECOVERY_COMMIT)
         return len(carried)
 
@@ -88,7 +91,7 @@ class Coordination(Writing):
         if changed is not None:
             return ClaimRefused(changed, None, None)
         assert work is not None
-        refusal = self._limit(request)
+        refusal = self._quarantine(request, work) or self._limit(request)
         if refusal is not None:
             return ClaimRefused(None, *refusal)
         name = self._insert_attempt(request, work)
@@ -110,6 +113,13 @@ class Coordination(Writing):
             return "config"
         if not self._offers(request.worker, request.snapshot.registration):
             return "worker"
+        return None
+
+    def _quarantine(self, request: ClaimRequest, work: Work) -> tuple[Reason, str | None] | None:
+        """The quarantine of what the Work would run; a command of its own is none of its binding's. Rule: F03."""
+        binding = request.snapshot.binding
+        if work.command is None and binding is not None and binding in self.quarantined():
+            return Reason.QUARANTINED, binding
         return None
 
     def _limit(self, request: ClaimRequest) -> tuple[Reason, str | None] | None:
@@ -156,17 +166,6 @@ class Coordination(Writing):
         self._note(Boundary.PASS_COMMIT)
         for wait in waits:
             self._db.rows(HOLD_BACK, {"work": wait.work_id, "reason": wait.reason, "limit": wait.limit})
-
-    def fire_backoff(self, work_id: WorkId) -> None:
-        """See `Tx.fire_backoff`. Raises RefusedError: the Work is not in backoff, or its backoff is not over."""
-        self._require_leading()
-        work = self.work_outline(work_id)
-        if work is None or work.backoff_since is None or work.backoff_us is None:
-            raise RefusedError(f"{work_id} is not in backoff")
-        if elapsed_us(work.backoff_since, self._now) < work.backoff_us:
-            raise RefusedError(f"the backoff of {work_id} is not over")
-        self._step_work(work, WorkEvent.RETRY_DUE, WorkChange(WorkState.READY, None, None, work.admission_failures))
-        self._note(Boundary.PASS_COMMIT, COORDINATOR)
 
     def record_pass(self, record: PassRecord) -> None:
         """See `Tx.record_pass`."""

@@ -29,6 +29,14 @@ from shared.store.sqlite.writing import EVENT, time_namespace
 
 WAIT_S = 5.0
 
+ARM_BACKOFFS = """INSERT INTO timer
+    (work_id, kind, state, attempt_id, epoch, since_mono_us, boot_id, since_at_us, after_us, armed_seq, why)
+  SELECT w.id, 'admission', 'armed', a.id, a.epoch, w.backoff_since_mono_us, w.backoff_boot_id, w.backoff_since_at_us,
+    w.backoff_us, (SELECT coalesce(max(seq), 0) FROM event), 'nothing ran'
+  FROM work AS w JOIN attempt AS a ON a.work_id = w.id AND a.number = w.attempts_used
+  WHERE w.state = 'backoff' AND w.id NOT IN (SELECT work_id FROM timer WHERE state = 'armed')"""
+"""Until version 2 a Work backed off without a timer, and only after launches that came to nothing."""
+
 migrations = Migrations("tenure")
 
 
@@ -44,6 +52,10 @@ def _second(db: Database) -> None:
     _bring(db, "pass", cut_short="0")
     _bring(db, "clock")
     _bring(db, "unreadable")
+    _bring(db, "work", kind="'run_once'", failures_used="0")
+    for table in ("timer", "submission", "routine"):
+        _bring(db, table)
+    db.execute(ARM_BACKOFFS)
 
 
 def make_schema(connection: sqlite3.Connection, place: Place, now: Instant, file_inode: int) -> None:

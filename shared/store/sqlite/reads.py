@@ -24,6 +24,7 @@ from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState
 from shared.store.sqlite import readable, rows
 from shared.store.sqlite.connection import Connection, Row
 from shared.store.sqlite.fragments import ACCEPT_BY, LIVE, NOT_LIVE, RECOVERABLE, SLOT, UNEXCLUDED
+from shared.store.sqlite.work_reads import WorkReads
 
 T = TypeVar("T")
 
@@ -70,15 +71,10 @@ HELD = f"""SELECT l.attempt_id, l.epoch FROM lease AS l WHERE l.owner = :owner A
 RECOVERABLE_ATTEMPTS = f"""SELECT attempt.*, s.attempt_id, s.body, l.revoked_reason AS revoked, l.owner AS last_owner FROM attempt
   JOIN lease AS l ON l.attempt_id = attempt.id JOIN snapshot AS s ON s.attempt_id = attempt.id
   WHERE attempt.id > :after AND {RECOVERABLE} AND {NOT_LIVE} ORDER BY attempt.id LIMIT :limit + 0"""
-BACKOFF_DUE = """SELECT id FROM work WHERE state = 'backoff' AND backoff_boot_id = :boot
-  AND backoff_since_mono_us + backoff_us <= :mono ORDER BY backoff_since_mono_us + backoff_us LIMIT :limit + 0"""
 NEXT_LAPSE = """SELECT min(expires_mono_us) FROM lease
   WHERE revoked_at_us IS NULL AND boot_id = :boot AND expires_mono_us > :mono"""
 NEXT_OVERDUE = f"""SELECT min({ACCEPT_BY}) FROM lease AS l
   WHERE l.accepted_at_us IS NULL AND l.revoked_at_us IS NULL AND l.boot_id = :boot"""
-NEXT_BACKOFF = (
-    """SELECT min(backoff_since_mono_us + backoff_us) FROM work WHERE state = 'backoff' AND backoff_boot_id = :boot"""
-)
 NEXT_OUT_OF_TIME = f"""SELECT min(due) FROM (SELECT CASE WHEN budget_boot_id = :boot THEN budget_since_mono_us + budget_us
     ELSE :mono + budget_since_at_us + budget_us - :wall END AS due
   FROM attempt JOIN lease AS l ON l.attempt_id = attempt.id WHERE {RECOVERABLE} AND {NOT_LIVE}) WHERE due > :mono"""
@@ -89,9 +85,11 @@ _LOST = "EXISTS (SELECT 1 FROM unreadable WHERE table_name IN ('attempt', 'snaps
 """Nobody holds the attempt, and nobody can recover it: one of its rows cannot be read."""
 IDLE_LIVE = f"SELECT count(*) FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND NOT {_LOST}"
 IDLE_WAITING = """SELECT count(*) FROM (SELECT 1 FROM work WHERE ended_at_us IS NULL AND state IN ('ready', 'backoff')
+    AND reason IS NOT 'quarantined'
     AND NOT EXISTS (SELECT 1 FROM unreadable WHERE table_name = 'work' AND row_key = work.id) LIMIT ? + 0)"""
 IDLE_NEEDS_PERSON = f"""SELECT id FROM (SELECT id, started_at_us AS at FROM attempt WHERE state = 'recovery_required')
   UNION ALL SELECT id FROM work WHERE state = 'held'
+  UNION ALL SELECT id FROM work WHERE state = 'ready' AND reason = 'quarantined'
   UNION ALL SELECT row_key FROM unreadable JOIN work ON work.id = row_key
     WHERE table_name = 'work' AND ended_at_us IS NULL AND state IN ('ready', 'backoff')
   UNION ALL SELECT id FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND {_LOST}"""
@@ -101,19 +99,12 @@ UNREADABLE = """SELECT * FROM unreadable WHERE (table_name, row_key) > (?, ?)
 NEEDS_PERSON = "SELECT * FROM attempt WHERE state = 'recovery_required' ORDER BY started_at_us, id LIMIT ? + 0"
 
 
-class Reads:
+class Reads(WorkReads):
     """Reads of one snapshot; implements `contract.ReadTx`."""
 
     def __init__(self, connection: Connection, now: Instant) -> None:
-        self._db = connection
-        self._now = now
-        self._clock = {"boot": now.boot_id, "mono": now.mono_us}
+        super().__init__(connection, now)
         self._skipped: list[UnreadableRow] = []
-
-    @property
-    def now(self) -> Instant:
-        """See `ReadTx.now`."""
-        return self._now
 
     @property
     def skipped(self) -> Sequence[UnreadableRow]:
@@ -331,14 +322,11 @@ class Reads:
             after = AttemptId(found[-1]["id"])
         return listed
 
-    def backoff_due(self, *, limit: int) -> list[WorkId]:
-        """See `ReadTx.backoff_due`."""
-        return [WorkId(row[0]) for row in self._db.rows(BACKOFF_DUE, self._clock | {"limit": limit})]
-
     def next_due_mono_us(self) -> int | None:
         """See `ReadTx.next_due_mono_us`. What has lapsed or run out already is not due again."""
-        dues = [self._db.value(sql, self._clock) for sql in (NEXT_LAPSE, NEXT_OVERDUE, NEXT_BACKOFF)]
+        dues = [self._db.value(sql, self._clock) for sql in (NEXT_LAPSE, NEXT_OVERDUE)]
         dues.append(self._db.value(NEXT_OUT_OF_TIME, self._clock | {"wall": self._now.wall_us}))
+        dues.append(self._next_timer_mono_us())
         return min((due for due in dues if due is not None), default=None)
 
     def stop_orders(

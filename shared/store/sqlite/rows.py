@@ -31,8 +31,9 @@ from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker, 
 from shared.model.instant import Instant
 from shared.model.settings import is_scope_name
 from shared.model.stop import StopResult
-from shared.model.work import Input, Reason, Work, WorkState
-from shared.store.contract import ConfigGeneration, Event
+from shared.model.timer import Timer, TimerKind, TimerState
+from shared.model.work import Hold, Input, Reason, Work, WorkKind, WorkState
+from shared.store.contract import ConfigGeneration, Event, Routine
 from shared.store.sqlite.connection import DamagedRow, Row
 
 T = TypeVar("T")
@@ -91,6 +92,9 @@ def _work(row: Row | Mapping[str, Any], decoded: _Decode) -> Work:
         ended_at_us=row["ended_at_us"],
         reason_limit=row["reason_limit"],
         grants=decoded("grants", _words, nothing),
+        kind=WorkKind(row["kind"]),
+        failures_used=row["failures_used"],
+        hold=None if row["hold_by"] is None else Hold(row["hold_by"], row["hold_reason"], row["hold_at_us"]),
     )
 
 
@@ -311,6 +315,38 @@ def config_of_row(row: Row) -> ConfigGeneration:
         digest=row["digest"],
         source_path=row["source_path"],
         activated_at_us=row["activated_at_us"],
+    )
+
+
+def timer_of_row(row: Row) -> Timer:
+    """A row of `timer`."""
+    return Timer(
+        id=row["id"],
+        work_id=WorkId(row["work_id"]),
+        kind=TimerKind(row["kind"]),
+        state=TimerState(row["state"]),
+        attempt_id=AttemptId(row["attempt_id"]),
+        epoch=row["epoch"],
+        trigger_input=row["trigger_input"],
+        since=Instant(row["since_at_us"], row["since_mono_us"], row["boot_id"]),
+        after_us=row["after_us"],
+        due_at_us=row["due_at_us"],
+        armed_seq=row["armed_seq"],
+        why=row["why"],
+        fired_seq=row["fired_seq"],
+    )
+
+
+def routine_of_row(row: Row) -> Routine:
+    """A row of `routine`."""
+    return Routine(
+        binding=row["binding"],
+        failures=row["failures"],
+        work_id=None if row["work_id"] is None else WorkId(row["work_id"]),
+        failed_at_us=row["failed_at_us"],
+        quarantined_at_us=row["quarantined_at_us"],
+        quarantined_by=row["quarantined_by"],
+        reason=row["reason"],
     )
 
 

@@ -30,6 +30,9 @@ TABLES = (
   priority INTEGER NOT NULL, revision INTEGER NOT NULL, ready_seq INTEGER NOT NULL, attempts_used INTEGER NOT NULL,
   admission_failures INTEGER NOT NULL, backoff_since_mono_us INTEGER, backoff_boot_id TEXT, backoff_since_at_us INTEGER,
   backoff_us INTEGER, submitted_by TEXT NOT NULL, submitted_at_us INTEGER NOT NULL, ended_at_us INTEGER, grants TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('run_once', 'standing')), failures_used INTEGER NOT NULL,
+  hold_by TEXT, hold_reason TEXT, hold_at_us INTEGER,
+  CHECK ((hold_by IS NULL) = (hold_reason IS NULL) AND (hold_by IS NULL) = (hold_at_us IS NULL)),
   CHECK ((ended_at_us IS NOT NULL) = (state IN ({_WORK_FINAL}))),
   CHECK (CASE WHEN state = 'backoff' THEN backoff_us IS NOT NULL AND backoff_boot_id IS NOT NULL
       AND backoff_since_mono_us IS NOT NULL AND backoff_since_at_us IS NOT NULL
@@ -118,6 +121,28 @@ TABLES = (
   table_name TEXT NOT NULL, row_key TEXT NOT NULL, error TEXT NOT NULL, seen_at_us INTEGER NOT NULL,
   PRIMARY KEY (table_name, row_key)
 ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE timer (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, work_id TEXT NOT NULL REFERENCES work (id),
+  kind TEXT NOT NULL CHECK (kind IN ('retry', 'hint', 'admission')),
+  state TEXT NOT NULL CHECK (state IN ('armed', 'fired', 'cancelled')),
+  attempt_id TEXT NOT NULL REFERENCES attempt (id), epoch INTEGER NOT NULL, trigger_input INTEGER,
+  since_mono_us INTEGER NOT NULL, boot_id TEXT NOT NULL, since_at_us INTEGER NOT NULL,
+  after_us INTEGER NOT NULL CHECK (after_us >= 0), due_at_us INTEGER, armed_seq INTEGER NOT NULL, why TEXT NOT NULL,
+  fired_seq INTEGER, closed_at_us INTEGER,
+  UNIQUE (attempt_id, epoch, kind),
+  CHECK ((fired_seq IS NOT NULL) = (state = 'fired')),
+  CHECK (fired_seq IS NULL OR fired_seq > armed_seq),
+  CHECK ((closed_at_us IS NULL) = (state = 'armed'))
+) STRICT""",
+    """CREATE TABLE submission (
+  key TEXT PRIMARY KEY, digest TEXT NOT NULL, work_id TEXT NOT NULL REFERENCES work (id), input INTEGER,
+  accepted_at_us INTEGER NOT NULL
+) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE routine (
+  binding TEXT PRIMARY KEY, failures INTEGER NOT NULL CHECK (failures >= 0), work_id TEXT, failed_at_us INTEGER,
+  quarantined_at_us INTEGER, quarantined_by TEXT, reason TEXT,
+  CHECK ((quarantined_at_us IS NULL) = (quarantined_by IS NULL)), CHECK ((quarantined_at_us IS NULL) = (reason IS NULL))
+) STRICT, WITHOUT ROWID""",
     """CREATE TABLE event (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, at_us INTEGER NOT NULL, kind TEXT NOT NULL, work_id TEXT, attempt_id TEXT,
   epoch INTEGER, data TEXT NOT NULL
@@ -128,7 +153,13 @@ INDEXES = (
     "CREATE INDEX work_ready ON work (pool, priority DESC, ready_seq, scope) WHERE state = 'ready'",
     "CREATE INDEX work_open ON work (number) WHERE ended_at_us IS NULL",
     "CREATE INDEX work_held ON work (number) WHERE state = 'held'",
-    "CREATE INDEX work_backoff ON work (backoff_boot_id, backoff_since_mono_us + backoff_us) WHERE state = 'backoff'",
+    "CREATE INDEX work_quarantined ON work (number) WHERE state = 'ready' AND reason = 'quarantined'",
+    "CREATE UNIQUE INDEX timer_armed ON timer (work_id) WHERE state = 'armed'",
+    "CREATE INDEX timer_due ON timer (boot_id, since_mono_us + after_us) WHERE state = 'armed'",
+    "CREATE INDEX timer_due_at ON timer (due_at_us) WHERE state = 'armed' AND due_at_us IS NOT NULL",
+    "CREATE INDEX timer_work ON timer (work_id, id)",
+    "CREATE INDEX submission_work ON submission (work_id)",
+    "CREATE INDEX routine_quarantined ON routine (binding) WHERE quarantined_at_us IS NOT NULL",
     "CREATE INDEX input_work ON input (work_id)",
     "CREATE INDEX input_consumer ON input (consumed_by, work_id)",
     f"CREATE UNIQUE INDEX attempt_one_unexcluded ON attempt (work_id) WHERE {UNEXCLUDED}",
@@ -171,7 +202,12 @@ TRIGGERS = (
         "NEW.id <> OLD.id OR NEW.number <> OLD.number OR NEW.attempts_used < OLD.attempts_used OR NEW.revision <= OLD.revision",
         "identity or revision of a Work went back",
     ),
-    _refuse("work_ended", "UPDATE ON work", "OLD.ended_at_us IS NOT NULL", "an ended Work was changed"),
+    _refuse(
+        "work_ended",
+        "UPDATE ON work",
+        "OLD.ended_at_us IS NOT NULL AND NOT (OLD.state = 'failed' AND NEW.state = 'ready')",
+        "an ended Work was changed, other than by a retry of a failed one",
+    ),
     _refuse("work_live", "DELETE ON work", "OLD.ended_at_us IS NULL", "an open Work was deleted"),
     _refuse(
         "input_content",
@@ -283,4 +319,15 @@ TRIGGERS = (
         "a cancellation was deleted that is not settled",
     ),
     _refuse("event_kept", "UPDATE ON event", "1", "an event is written once"),
+    _refuse(
+        "timer_closed",
+        "UPDATE ON timer",
+        "OLD.state <> 'armed' OR NEW.work_id <> OLD.work_id OR NEW.attempt_id <> OLD.attempt_id OR NEW.kind <> OLD.kind"
+        " OR NEW.epoch <> OLD.epoch OR NEW.armed_seq <> OLD.armed_seq OR NEW.due_at_us IS NOT OLD.due_at_us"
+        " OR NEW.after_us > OLD.after_us OR (NEW.boot_id = OLD.boot_id"
+        " AND (NEW.since_mono_us <> OLD.since_mono_us OR NEW.after_us <> OLD.after_us))",
+        "a timer was changed that had fired or was cancelled, or what it is for, or how long it waits",
+    ),
+    _refuse("timer_live", "DELETE ON timer", "OLD.state = 'armed'", "an armed timer was deleted"),
+    _refuse("submission_kept", "UPDATE ON submission", "1", "an accepted key was changed"),
 )

@@ -22,6 +22,7 @@ from shared.store.sqlite.ballast import Ballast, is_full
 from shared.store.sqlite.cancels import Cancels
 from shared.store.sqlite.commands import Commands
 from shared.store.sqlite.connection import Connect, Connection, Seam
+from shared.store.sqlite.controls import Controls
 from shared.store.sqlite.coordination import Coordination
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.holding import Holding
@@ -44,7 +45,7 @@ PRESENT = """SELECT (SELECT value FROM meta WHERE key = 'incarnation'),
 """Which store it is, and how far its changefeed has come."""
 
 
-class WriteTx(Commands, Cancels, Registrations, Coordination, Takeovers, Holding, Stops):
+class WriteTx(Commands, Controls, Cancels, Registrations, Coordination, Takeovers, Holding, Stops):
     """All transitions; implements `contract.Tx`."""
 
     def __init__(self, connection: Connection, store: SqliteStore) -> None:

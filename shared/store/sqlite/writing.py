@@ -25,13 +25,17 @@ COUNT = """INSERT INTO counter (name, value) VALUES (?, 1)
 EVENT = "INSERT INTO event (at_us, kind, work_id, attempt_id, epoch, data) VALUES (?, ?, ?, ?, ?, ?) RETURNING seq"
 HELD_ATTEMPT = f"SELECT * FROM attempt WHERE {FENCE}"
 WORK_STEP = """UPDATE work SET state = :state, reason = :reason, reason_limit = NULL, revision = revision + 1,
-  ready_seq = :ready_seq, admission_failures = :failures, ended_at_us = :ended_at, backoff_us = :backoff_us,
-  backoff_since_mono_us = :since_mono, backoff_boot_id = :since_boot, backoff_since_at_us = :since_at
+  ready_seq = :ready_seq, admission_failures = :failures, failures_used = :failures_used, ended_at_us = :ended_at,
+  backoff_us = :backoff_us, backoff_since_mono_us = :since_mono, backoff_boot_id = :since_boot, backoff_since_at_us = :since_at,
+  hold_by = CASE WHEN :ended_at IS NULL THEN hold_by END, hold_reason = CASE WHEN :ended_at IS NULL THEN hold_reason END,
+  hold_at_us = CASE WHEN :ended_at IS NULL THEN hold_at_us END
   WHERE id = :work AND revision = :revision RETURNING id"""
 END_SEGMENT = """UPDATE segment SET ended_at_us = :wall, active_us = :active
   WHERE attempt_id = :attempt AND ended_at_us IS NULL"""
 REVOKE = """UPDATE lease SET revoked_at_us = :wall, revoked_reason = :reason
   WHERE attempt_id = :attempt AND revoked_at_us IS NULL RETURNING owner, epoch"""
+CANCEL_TIMER = """UPDATE timer SET state = 'cancelled', closed_at_us = :wall
+  WHERE work_id = :work AND state = 'armed' RETURNING id"""
 PRESENT_WORKERS = "SELECT id FROM worker WHERE state <> 'gone'"
 TIME_NAMESPACE = "SELECT value FROM meta WHERE key = 'time_namespace'"
 SET_TIME_NAMESPACE = "UPDATE meta SET value = ? WHERE key = 'time_namespace'"
@@ -40,6 +44,8 @@ SET_TIME_NAMESPACE = "UPDATE meta SET value = ? WHERE key = 'time_namespace'"
 BEGINNINGS = frozenset(
     {
         Boundary.SUBMIT_COMMIT,
+        Boundary.COMMAND_COMMIT,
+        Boundary.TIMER_COMMIT,
         Boundary.CONFIG_COMMIT,
         Boundary.CLAIM_COMMIT,
         Boundary.ACCEPT_COMMIT,
@@ -117,13 +123,14 @@ class Writing(Reads):
         work: WorkId | None = None,
         attempt: AttemptId | None = None,
         epoch: int | None = None,
-    ) -> None:
+    ) -> int:
         if work is None and attempt is not None:
             work = work_of(attempt)
         if self._generation is not None:
             data = {**data, "generation": self._generation}
         fields = (self._now.wall_us, kind, work, attempt, epoch, rows.json_text(data))
         self.notes.last_seq = self._db.value(EVENT, fields)
+        return self.notes.last_seq
 
     # The fence
     def _key(self, key: LeaseKey) -> dict[str, object]:
@@ -187,6 +194,7 @@ class Writing(Reads):
             "reason": change.reason,
             "ready_seq": self._count("ready") if target is WorkState.READY else work.ready_seq,
             "failures": change.admission_failures,
+            "failures_used": change.failures_used,
             "ended_at": self._now.wall_us if is_final_work(target) else None,
             "backoff_us": change.backoff_us if backing_off else None,
             "since_mono": self._now.mono_us if backing_off else None,
@@ -228,6 +236,12 @@ class Writing(Reads):
         )
         self._event("stop.ordered", {"order": number, "why": why, "by": by}, attempt=attempt.id, epoch=attempt.epoch)
         self._note(Boundary.STOP_COMMIT, *(row[0] for row in self._db.rows(PRESENT_WORKERS)))
+
+    def _cancel_timer(self, work_id: WorkId, why: str) -> None:
+        """Take a Work's armed timer back, if it has one: a person's word, or the Work's end, goes before it."""
+        row = self._db.one(CANCEL_TIMER, {"work": work_id, "wall": self._now.wall_us})
+        if row is not None:
+            self._event("timer.cancelled", {"timer": row["id"], "why": why}, work=work_id)
 
     def _work_or_refuse(self, work_id: WorkId) -> Work:
         work = self.work_outline(work_id)

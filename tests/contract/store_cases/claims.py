@@ -221,7 +221,7 @@ def no_next_attempt_starts_beside_an_unproven_one(world: World) -> None:
     key = world.ended(owner, UNPROVEN, BACKED_OFF)
     work_id = world.attempt(key.attempt_id).work_id
     world.clock.advance(US_PER_S)
-    world.as_leader(lambda tx: tx.fire_backoff(work_id))
+    world.fire(work_id)
     assert world.store.read(lambda tx: tx.unexcluded(work_id)) == key.attempt_id
 
     assert world.try_claim(work_id, owner) == ClaimRefused(None, Reason.STOP_UNPROVEN, None)
@@ -237,7 +237,7 @@ def the_next_attempt_gets_the_inputs_of_one_that_took_no_effect(world: World) ->
     first = world.running(owner, work_id)
     world.store.write(lambda tx: tx.finish(first, FAILED, BACKED_OFF))
     world.clock.advance(US_PER_S)
-    world.as_leader(lambda tx: tx.fire_backoff(work_id))
+    world.fire(work_id)
 
     second = world.claimed(owner, work_id)
 

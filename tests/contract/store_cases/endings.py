@@ -250,7 +250,7 @@ def a_cancel_reaches_every_open_state(world: World) -> None:
     live = [None, launching.attempt_id, recovering.attempt_id, uncertain.attempt_id, None]
     assert [outcome.attempt_id for outcome in outcomes] == live
     assert {world.work(one).state for one in works} == {WorkState.CANCELLED}
-    assert world.store.read(lambda tx: tx.backoff_due(limit=9)) == []
+    assert world.due() == []
     assert world.store.read(lambda tx: tx.ready("jobs", after=None, limit=9)) == []
     assert len(world.store.read(lambda tx: tx.stop_orders())) == 3
 
@@ -271,18 +271,18 @@ def a_backoff_ends_by_elapsed_time_and_not_before(world: World) -> None:
     work_id = world.attempt(key.attempt_id).work_id
     world.clock.step_wall(86_400 * US_PER_S)
     world.clock.advance(US_PER_S - 1)
-    assert world.store.read(lambda tx: tx.backoff_due(limit=9)) == []
-    with pytest.raises(RefusedError, match="not over"):
-        world.as_leader(lambda tx: tx.fire_backoff(work_id))
+    assert world.due() == []
+    with pytest.raises(RefusedError, match="not due"):
+        world.fire(work_id)
     world.clock.advance(1)
 
-    assert world.store.read(lambda tx: tx.backoff_due(limit=9)) == [work_id]
-    world.as_leader(lambda tx: tx.fire_backoff(work_id))
+    assert world.due() == [work_id]
+    world.fire(work_id)
 
     work = world.work(work_id)
     assert (work.state, work.backoff_us, work.admission_failures) == (WorkState.READY, None, 1)
-    with pytest.raises(RefusedError, match="not in backoff"):
-        world.as_leader(lambda tx: tx.fire_backoff(work_id))
+    with pytest.raises(RefusedError, match="not armed"):
+        world.fire(work_id)
 
 
 @case(pytest.mark.req("K01"))
@@ -290,14 +290,14 @@ def a_backoff_survives_a_reboot_by_the_wall(world: World) -> None:
     key = world.ended(world.worker(), FAILED, BACKED_OFF)
     work_id = world.attempt(key.attempt_id).work_id
     world.clock.reboot("boot-2", down_us=US_PER_S - 1)
-    assert world.as_leader(lambda tx: tx.carry_backoffs()) == 1
-    assert world.as_leader(lambda tx: tx.carry_backoffs()) == 0, "once"
-    assert world.store.read(lambda tx: tx.backoff_due(limit=9)) == []
+    assert world.as_leader(lambda tx: tx.carry_timers()) == 1
+    assert world.as_leader(lambda tx: tx.carry_timers()) == 0, "once"
+    assert world.due() == []
     assert world.store.read(lambda tx: tx.next_due_mono_us()) == world.clock.now().mono_us + 1
     world.clock.advance(1)
 
-    assert world.store.read(lambda tx: tx.backoff_due(limit=9)) == [work_id]
-    world.as_leader(lambda tx: tx.fire_backoff(work_id))
+    assert world.due() == [work_id]
+    world.fire(work_id)
 
 
 @case(pytest.mark.req("K02"))
@@ -305,15 +305,15 @@ def a_wall_clock_that_is_behind_after_a_reboot_lengthens_no_backoff(world: World
     key = world.ended(world.worker(), FAILED, BACKED_OFF)
     work_id = world.attempt(key.attempt_id).work_id
     world.clock.reboot("boot-2", down_us=-86_400 * US_PER_S)
-    world.as_leader(lambda tx: tx.carry_backoffs())
+    world.as_leader(lambda tx: tx.carry_timers())
     world.clock.step_wall(-86_400 * US_PER_S)
     world.clock.advance(US_PER_S - 1)
-    assert world.store.read(lambda tx: tx.backoff_due(limit=9)) == []
+    assert world.due() == []
 
     world.clock.advance(1)
 
-    assert world.store.read(lambda tx: tx.backoff_due(limit=9)) == [work_id]
-    world.as_leader(lambda tx: tx.fire_backoff(work_id))
+    assert world.due() == [work_id]
+    world.fire(work_id)
 
 
 @case(pytest.mark.req("E03"))

@@ -169,8 +169,8 @@ def the_next_due_is_the_earliest_of_lapse_overdue_claim_and_backoff(world: World
     assert due_in() == US_PER_S
     world.clock.advance(LEASE_US)
     assert due_in() == US_PER_S - LEASE_US, "a backoff that is over stays due until it is fired"
-    work_id = world.store.read(lambda tx: tx.backoff_due(limit=1))[0]
-    world.as_leader(lambda tx: tx.fire_backoff(work_id))
+    work_id = world.due()[0]
+    world.fire(work_id)
     assert due_in() == TIMEOUT_US - LEASE_US, "what has lapsed waits for a worker, or for its time to be used up"
     world.clock.advance(TIMEOUT_US - LEASE_US)
     assert due_in() is None

@@ -1,0 +1,77 @@
+"""Reads of a Work between its attempts: its timer, its binding's routine, what was accepted under a key."""
+
+from __future__ import annotations
+
+from shared.ids import WorkId
+from shared.model.instant import Instant
+from shared.model.timer import Timer
+from shared.store.contract import Routine, Submission
+from shared.store.sqlite import rows
+from shared.store.sqlite.connection import Connection
+
+TIMER = "SELECT * FROM timer WHERE work_id = ? AND state = 'armed'"
+LAST_TIMER = "SELECT * FROM timer WHERE work_id = ? ORDER BY id DESC LIMIT 1"
+TIMERS_DUE = """SELECT * FROM timer WHERE state = 'armed' AND boot_id = :boot AND since_mono_us + after_us <= :mono
+  ORDER BY since_mono_us + after_us LIMIT :limit + 0"""
+TIMERS_DUE_AT = """SELECT * FROM timer WHERE state = 'armed' AND due_at_us IS NOT NULL AND due_at_us <= :wall
+  ORDER BY due_at_us LIMIT :limit + 0"""
+NEXT_TIMER = "SELECT min(since_mono_us + after_us) FROM timer WHERE state = 'armed' AND boot_id = :boot"
+NEXT_TIMER_AT = "SELECT min(due_at_us) FROM timer WHERE state = 'armed' AND due_at_us IS NOT NULL"
+QUARANTINED = "SELECT binding FROM routine WHERE quarantined_at_us IS NOT NULL"
+ROUTINES = "SELECT * FROM routine WHERE failures > 0 OR quarantined_at_us IS NOT NULL ORDER BY binding LIMIT ? + 0"
+SUBMISSION = "SELECT * FROM submission WHERE key = ?"
+
+
+class WorkReads:
+    """See `work_contract.WorkReads`."""
+
+    def __init__(self, connection: Connection, now: Instant) -> None:
+        self._db = connection
+        self._now = now
+        self._clock = {"boot": now.boot_id, "mono": now.mono_us}
+
+    @property
+    def now(self) -> Instant:
+        """See `ReadTx.now`."""
+        return self._now
+
+    def timer(self, work_id: WorkId) -> Timer | None:
+        """See `WorkReads.timer`."""
+        row = self._db.one(TIMER, (work_id,))
+        return None if row is None else rows.timer_of_row(row)
+
+    def last_timer(self, work_id: WorkId) -> Timer | None:
+        """See `WorkReads.last_timer`."""
+        row = self._db.one(LAST_TIMER, (work_id,))
+        return None if row is None else rows.timer_of_row(row)
+
+    def timers_due(self, *, limit: int) -> list[Timer]:
+        """See `WorkReads.timers_due`."""
+        params = self._clock | {"wall": self._now.wall_us, "limit": limit}
+        found: dict[int, Timer] = {}
+        for sql in (TIMERS_DUE, TIMERS_DUE_AT):
+            if len(found) < limit:
+                found |= {row["id"]: rows.timer_of_row(row) for row in self._db.rows(sql, params)}
+        return list(found.values())[:limit]
+
+    def _next_timer_mono_us(self) -> int | None:
+        """When the next timer is due, on this boot's monotonic clock; an overdue one by the wall is due now."""
+        due = self._db.value(NEXT_TIMER, self._clock)
+        due_at = self._db.value(NEXT_TIMER_AT)
+        dues = [] if due is None else [int(due)]
+        if due_at is not None:
+            dues.append(self._now.mono_us + max(0, due_at - self._now.wall_us))
+        return min(dues, default=None)
+
+    def quarantined(self) -> frozenset[str]:
+        """See `WorkReads.quarantined`."""
+        return frozenset(row[0] for row in self._db.rows(QUARANTINED))
+
+    def routines(self, *, limit: int) -> list[Routine]:
+        """See `WorkReads.routines`."""
+        return [rows.routine_of_row(row) for row in self._db.rows(ROUTINES, (limit,))]
+
+    def submission(self, key: str) -> Submission | None:
+        """See `WorkReads.submission`."""
+        row = self._db.one(SUBMISSION, (key,))
+        return None if row is None else Submission(row["key"], row["digest"], WorkId(row["work_id"]), row["input"])

@@ -1,0 +1,140 @@
+"""Coordinator and worker together: failures are tried again by policy, once each, whoever dies in between."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.ids import AttemptId, WorkId, work_of
+from shared.model.instant import US_PER_S
+from shared.model.settings import Binding, Config, RetryPolicy, Settings
+from shared.model.timer import TimerState
+from shared.model.work import Reason, WorkState
+from tests.support.sites import Head, Site
+
+POLICY = RetryPolicy(delays_us=(10 * US_PER_S, 20 * US_PER_S), on=("failure",))
+CONFIG = Config(
+    settings=Settings(quarantine_after=2),
+    bindings=(Binding("flaky", ("false",), retry=POLICY), Binding("plain", ("false",))),
+)
+
+
+@pytest.fixture(autouse=True)
+def head(site: Site) -> Head:
+    site.configure(CONFIG)
+    site.bench()
+    head = site.head()
+    site.settle()
+    return head
+
+
+def submitted(site: Site, binding: str) -> WorkId:
+    work_id = work_of(site.submit(binding, input_=b"42"))
+    site.settle()
+    return work_id
+
+
+def fail(site: Site, work_id: WorkId, status: int = 1) -> None:
+    """Let its running attempt end."""
+    assert site.work(work_id).state is WorkState.RUNNING
+    site.host.shim(AttemptId(f"{work_id}.{site.work(work_id).attempts_used}")).end(status)
+    site.settle()
+
+
+@pytest.mark.req("O09", "O03", "F02")
+def test_each_failure_is_tried_again_after_its_delay_until_the_policy_is_used_up(site: Site) -> None:
+    work_id = submitted(site, "flaky")
+    for number, delay_s in ((1, 10), (2, 20)):
+        fail(site, work_id)
+        assert site.work(work_id).state is WorkState.BACKOFF
+        site.elapse(delay_s - 1)
+        assert site.work(work_id).attempts_used == number, "not before"
+        site.elapse(2)
+        assert (site.work(work_id).state, site.work(work_id).attempts_used) == (WorkState.RUNNING, number + 1)
+
+    fail(site, work_id)
+
+    work = site.work(work_id)
+    assert (work.state, work.reason, work.failures_used) == (WorkState.FAILED, Reason.EXHAUSTED, 3)
+
+
+@pytest.mark.req("O09", "O14")
+def test_a_success_ends_it_and_begins_the_count_anew(site: Site) -> None:
+    work_id = submitted(site, "flaky")
+    fail(site, work_id)
+    site.elapse(11)
+
+    fail(site, work_id, status=0)
+
+    assert (site.work(work_id).state, site.work(work_id).failures_used) == (WorkState.COMPLETED, 0)
+
+
+@pytest.mark.req("O13", "L01")
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_coordinator_that_dies_while_it_fires_leaves_one_retry_to_the_next(
+    site: Site, head: Head, reached: bool
+) -> None:
+    work_id = submitted(site, "flaky")
+    fail(site, work_id)
+    head.store.unanswered = ("fire_timer", reached)
+    site.clock.advance(11 * US_PER_S)
+    with pytest.raises(Exception, match="not answered"):
+        head.step()
+    site.kill(head)
+
+    site.head()
+    site.elapse(2)
+
+    timer = site.world.store.read(lambda tx: tx.last_timer(work_id))
+    assert timer is not None
+    assert timer.state is TimerState.FIRED
+    assert (site.work(work_id).state, site.work(work_id).attempts_used) == (WorkState.RUNNING, 2)
+    assert len([event for event in site.events() if event.kind == "retry.requested"]) == 1
+
+
+@pytest.mark.req("O13", "O09", "K01")
+def test_a_retry_armed_before_a_reboot_comes_after_it(site: Site, head: Head) -> None:
+    work_id = submitted(site, "flaky")
+    fail(site, work_id)
+    site.kill(head)
+    site.kill(site.benches[0])
+    site.clock.reboot("boot-2", down_us=4 * US_PER_S)
+    site.host.restart()
+    site.bench()
+    site.head()
+    site.settle()
+    assert site.work(work_id).state is WorkState.BACKOFF
+
+    site.elapse(7)
+
+    assert (site.work(work_id).state, site.work(work_id).attempts_used) == (WorkState.RUNNING, 2)
+
+
+@pytest.mark.req("O09", "O13")
+def test_what_had_set_the_first_attempt_off_sets_its_retry_off(site: Site) -> None:
+    work_id = submitted(site, "flaky")
+    first = site.world.store.read(lambda tx: tx.snapshot(AttemptId(f"{work_id}.1")))
+    fail(site, work_id)
+    site.elapse(11)
+
+    second = site.world.store.read(lambda tx: tx.snapshot(AttemptId(f"{work_id}.2")))
+
+    assert first is not None
+    assert second is not None
+    assert (second.trigger, second.inputs) == (first.trigger, first.inputs)
+    assert first.trigger is not None
+
+
+@pytest.mark.req("F03", "C04")
+def test_a_binding_that_keeps_failing_holds_its_work_back_until_a_person_releases_it(site: Site) -> None:
+    for _ in range(2):
+        fail(site, submitted(site, "plain"))
+    work_id = submitted(site, "plain")
+    site.elapse(2)
+    assert (site.work(work_id).state, site.work(work_id).reason) == (WorkState.READY, Reason.QUARANTINED)
+    other = submitted(site, "flaky")
+    assert site.work(other).state is WorkState.RUNNING, "control: another binding starts"
+
+    site.world.store.write(lambda tx: tx.release_binding("plain", by="me", reason="mended"))
+    site.settle()
+
+    assert site.work(work_id).state is WorkState.RUNNING
