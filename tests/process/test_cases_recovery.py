@@ -54,15 +54,18 @@ def test_exit_record_is_absent_or_whole_wherever_its_writer_dies(
     """C026: and absent means that nobody knows: no success, and no second run."""
     with Harness(tmp_path / "drill", Settings(job_concurrency=8, lease_us=LEASE_US)) as harness:
         harness.start(COORDINATOR)
-        harness.start("worker-1", arm=Arm(f"{boundary}:{side}:KILL"))
-        works = [harness.submit(status=status) for status in STATUSES]
         at_rest = {AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.RECOVERY_REQUIRED}
 
-        def all_rest() -> bool:
+        def all_rest(count: int) -> bool:
             states = harness.attempt_states()
-            return len(states) == len(works) and set(states.values()) <= at_rest
+            return len(states) == count and set(states.values()) <= at_rest
 
-        harness.wait(all_rest, "each end is known, or known to be unknown")
+        works: list[WorkId] = []
+        for status in STATUSES:  # an order hits one shim of its worker
+            worker = harness.start("worker-1", arm=Arm(f"{boundary}:{side}:KILL"))
+            works.append(harness.submit(status=status))
+            harness.wait(lambda: all_rest(len(works)), "its end is known, or known to be unknown")
+            harness.kill(worker)
         assert len(harness.reached()) == len(works)
         attempts = [attempt_of(harness, work) for work in works]
         if told:
