@@ -45,6 +45,11 @@ BREAKS = (
     "UPDATE segment SET ended_at_us = 1, active_us = 1 WHERE attempt_id = 'w1.1'",
     "UPDATE cancellation SET settled_at_us = NULL, result = NULL WHERE work_id = 'w6'",
     "UPDATE segment SET ended_at_us = NULL, active_us = NULL WHERE attempt_id = 'w3.1'",
+    "UPDATE timer SET state = 'cancelled', closed_at_us = 1 WHERE work_id = 'w3'",
+    (
+        "UPDATE work SET state = 'ready', backoff_us = NULL, backoff_boot_id = NULL, backoff_since_mono_us = NULL,"
+        " backoff_since_at_us = NULL WHERE id = 'w3'"
+    ),
 )
 
 

@@ -63,6 +63,16 @@ INVARIANTS = (
         """SELECT s.attempt_id FROM segment AS s JOIN attempt AS a ON a.id = s.attempt_id
            WHERE a.ended_at_us IS NOT NULL AND s.ended_at_us IS NULL""",
     ),
+    (
+        "a Work in backoff has an armed timer",
+        """SELECT id FROM work WHERE state = 'backoff'
+           AND id NOT IN (SELECT work_id FROM timer WHERE state = 'armed')""",
+    ),
+    (
+        "a timer that asks for a retry is armed only while its Work is in backoff",
+        """SELECT t.work_id FROM timer AS t JOIN work AS w ON w.id = t.work_id
+           WHERE t.state = 'armed' AND t.kind IN ('retry', 'hint', 'admission') AND w.state <> 'backoff'""",
+    ),
 )
 """What transitions keep and no constraint can say: the rule, and a query for those who break it."""
 

@@ -1,0 +1,65 @@
+"""What `tenure doctor` finds in work that is to be tried again, provoked; beside it the same home without the fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from shared.commands.findings_work import STUCK_US
+from shared.ids import WorkId, work_of
+from shared.model.instant import US_PER_S
+from shared.model.timer import TimerKind
+from tests.support.command_homes import Ask, CommandHome, asking, command_home
+from tests.support.examinations import Found, finding, quiet_host
+from tests.support.stores import BACKED_OFF, FAILED
+
+MINUTE_US = 60 * US_PER_S
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[CommandHome]:
+    with command_home(tmp_path) as home:
+        yield home
+
+
+@pytest.fixture
+def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
+    return asking(home, capsys)
+
+
+@pytest.fixture
+def found(ask: Ask) -> Found:
+    return finding(ask)
+
+
+@pytest.fixture(autouse=True)
+def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet_host(monkeypatch)
+
+
+def overdue(home: CommandHome, by_us: int) -> WorkId:
+    """A Work whose timer should have fired so long ago."""
+    due_at_us = home.clock.now().wall_us - by_us
+    change = replace(BACKED_OFF, backoff_us=MINUTE_US, timer=TimerKind.HINT, due_at_us=due_at_us)
+    return work_of(home.ended(home.staff(), FAILED, change).attempt_id)
+
+
+@pytest.mark.req("V04", "O13")
+def test_a_retry_that_nobody_asks_for(home: CommandHome, found: Found, ask: Ask) -> None:
+    work_id = overdue(home, STUCK_US + MINUTE_US)
+
+    assert found() == {"retries.stuck": "error"}
+    assert f"{work_id} should have been tried again 3m" in ask("doctor").out
+
+    home.fire(work_id)
+    assert found() == {}, "it has fired"
+
+
+@pytest.mark.req("V04")
+def test_a_retry_that_is_due_is_left_its_time(home: CommandHome, found: Found) -> None:
+    overdue(home, STUCK_US - MINUTE_US)
+
+    assert found() == {}
