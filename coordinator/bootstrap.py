@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from pathlib import Path
 
 from coordinator.coordinator import Coordinator
+from coordinator.gates import ApprovalGate, Asking, Gates
 from coordinator.leadership import Candidate, Leadership
 from shared import boundary
 from shared.child import ChildOptions, Stop, hear_no_more, leave_in_time, listen
@@ -54,6 +55,10 @@ def main(options: ChildOptions) -> None:
         coordinator.notice_death()
         bell.ring()
 
+    def gate_decided() -> None:
+        coordinator.notice_decision()
+        bell.ring()
+
     watcher = Watcher(worker_died)
 
     def probe_lock(owner: str, device: int, inode: int) -> LockState:
@@ -63,7 +68,9 @@ def main(options: ChildOptions) -> None:
     lease_us = leader_lease_us(store.read(active_config).config.settings.lease_us)
     store.bound_waits(store_wait_us(lease_us))
     leadership = Leadership(store, clock, candidate, probe_lock, lambda: bell.also_as(COORDINATOR), lease_us=lease_us)
-    coordinator = Coordinator(store, clock, leadership, probe_lock, watcher)
+    asking = Asking()
+    gates = Gates([ApprovalGate()], submit=asking.submit, answered=gate_decided)
+    coordinator = Coordinator(store, clock, leadership, probe_lock, watcher, gates)
     options.stop.on_ask(bell.ring)
     log.info("coordinator.started", extra={"coordinator": name, "pid": os.getpid()})
     try:
@@ -71,6 +78,7 @@ def main(options: ChildOptions) -> None:
         log.info("coordinator.left", extra={"coordinator": name})
     finally:
         watcher.close()
+        asking.close()
         bell.close()
         store.close()
         ringer.close()

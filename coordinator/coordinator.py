@@ -1,7 +1,7 @@
 """The coordinator: decides what starts and who takes over what. `step()` is a plain call; nothing in it sleeps.
 
 Pass order, also at start-up, before the first timed wait: a jump of the wall clock is recorded → leases of dead workers and other boots → claims not accepted in time →
-recovery claims → due timers → start pass → record. Rule: design §3, §5; requirements K04, K05, R15.
+recovery claims → due timers → charges → start pass → record. Rule: design §3, §5; requirements K04, K05, R15.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
+from coordinator.charges import Charges
 from coordinator.clock_watch import ClockWatch
+from coordinator.gates import Gates
 from coordinator.leadership import Leadership
 from coordinator.marks import Marks
 from coordinator.notes import Notes
@@ -53,10 +55,12 @@ class Coordinator:
         leadership: Leadership,
         probe: Callable[[str, int, int], LockState],
         watcher: DeathWatcher,
+        gates: Gates | None = None,
     ) -> None:
         """Take the doors.
 
         Args:
+            gates: Asked before the first attempt of a Work; None: nobody is.
             probe: Probes an incarnation's lock file by (incarnation, device, inode).
         """
         self._store = store
@@ -64,6 +68,7 @@ class Coordinator:
         self._leadership = leadership
         self._probe = probe
         self._watcher = watcher
+        self._gates = gates or Gates()
         self._watched: set[Incarnation] = set()
         self._notes = Notes(store, clock, leadership)
         self._clock_watch = ClockWatch(store, leadership, self._notes)
@@ -72,7 +77,7 @@ class Coordinator:
         self._due_us = self._passed_us = clock.now().mono_us
         self._first = True
         self._is_asked = False
-        self._death_seen = False
+        self._noticed = False
         self._workers: list[Worker] = []
         self._places: dict[str, Place] = {}
 
@@ -83,7 +88,11 @@ class Coordinator:
 
     def notice_death(self) -> None:
         """A watched worker's process ended: the next step makes a pass. Safe from any thread; wake the step yourself."""
-        self._death_seen = True
+        self._noticed = True
+
+    def notice_decision(self) -> None:
+        """A gate decided: as `notice_death`."""
+        self._noticed = True
 
     def step(self) -> int:
         """Do what is due; returns the monotonic microsecond of the next step at the latest.
@@ -115,9 +124,9 @@ class Coordinator:
 
     def _lead(self) -> int:
         now = self._clock.now()
-        death, self._death_seen = self._death_seen, False
+        noticed, self._noticed = self._noticed, False
         # Kept until a pass came to its end: one that found the store busy is made again.
-        self._is_asked = self._store.changed() or death or self._is_asked or self._finds_death()
+        self._is_asked = self._store.changed() or noticed or self._is_asked or self._finds_death()
         jumped_us = self._clock_watch.jump(now)
         if self._first or self._is_asked or jumped_us is not None or now.mono_us >= self._due_us:
             self._is_asked = self._pass(now, jumped_us)
@@ -168,7 +177,11 @@ class Coordinator:
             workers = self._store.read(lambda tx: tx.workers())
         self._workers = workers
         tally.cut_short = Timers(self._store, self._leadership).run().more or tally.cut_short
-        Starts(self._store, self._leadership, self._notes, self._marks, config, self._places, tally).run(workers, held)
+        tally.cut_short = Charges(self._store, self._leadership).run(config) or tally.cut_short
+        starts = Starts(
+            self._store, self._leadership, self._notes, self._marks, config, self._places, tally, self._gates
+        )
+        starts.run(workers, held)
         self._marks.review()
 
     def _add_record(

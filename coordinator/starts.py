@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
 
+from coordinator.gates import Answer, Gates, Question, Undecided, digest_of
 from coordinator.leadership import Leadership
 from coordinator.marks import Marks
 from coordinator.notes import Notes
@@ -19,7 +20,7 @@ from shared.ids import Incarnation, WorkId
 from shared.model.attempt import Snapshot
 from shared.model.evidence import LockState
 from shared.model.host import Worker
-from shared.model.work import Reason, Work
+from shared.model.work import Permit, Reason, Work
 from shared.policy.binding import resolve
 from shared.policy.capacity import (
     POOL_AGENTS,
@@ -36,6 +37,7 @@ from shared.policy.capacity import (
 from shared.policy.workers import eligible
 from shared.store.active import ActiveConfig
 from shared.store.contract import Claimed, ClaimRequest, ReadTx, Store, Tx
+from shared.store.values import ClaimHeld, GateHold
 
 WINDOW_MAX = 64
 WINDOW_MIN = 8
@@ -51,7 +53,9 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of one window. `waits`: whatever does not start; `raced`: something had changed since it was read."""
+    """What became of one window. `waits`: whatever does not start; `raced`: something had changed since it was read, or became a
+    hold, so that there may be room for others.
+    """
 
     waits: tuple[Wait, ...]
     raced: bool
@@ -68,6 +72,29 @@ class Candidates:
     end: Place | None
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is claimed of one window.
+
+    Attributes:
+        starts: Including those that a gate turns into a hold, which take no slot.
+        holds: By Work, what its gate said.
+    """
+
+    starts: tuple[Start, ...]
+    holds: Mapping[WorkId, GateHold]
+    waits: tuple[Wait, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What became of some claims. `held`: they became holds; `held_back`: a limit read inside the transaction forbids them."""
+
+    made: list[WorkId]
+    held: list[WorkId]
+    held_back: list[Wait]
+
+
 class Starts:
     """One start pass under one configuration."""
 
@@ -80,10 +107,12 @@ class Starts:
         active: ActiveConfig,
         places: dict[str, Place],
         tally: Tally,
+        gates: Gates,
     ) -> None:
         """Take the doors and the configuration.
 
         Args:
+            gates: Asked before a first attempt.
             tally: Of the pass it belongs to.
             places: By pool, where the look of the pass before was cut short; this one goes on there, and says where it was.
         """
@@ -95,6 +124,7 @@ class Starts:
         self._config = config = active.config
         self._places = places
         self._tally = tally
+        self._gates = gates
         self._limits = Limits(
             pools={POOL_JOBS: config.settings.job_concurrency, POOL_AGENTS: config.settings.concurrency},
             scopes={scope.name: scope.concurrency for scope in config.scopes if scope.concurrency},
@@ -117,8 +147,8 @@ class Starts:
             found = self._store.read(
                 partial(self._candidates, pool=pool, after=after, window=window, skip=sorted(full_scopes))
             )
-            choice = choose_starts(found.ready, found.usage, self._limits, slots)
-            written = self._write(choice.starts, choice.waits, found)
+            plan = self._plan(found, slots)
+            written = self._write(plan, found)
             self._tally.cut_short = self._tally.cut_short or written.raced
             self._tally.count_waits(pool, sum(map(_is_of_pool, written.waits)))
             full_scopes |= {wait.limit for wait in written.waits if wait.reason is Reason.CAPACITY_SCOPE and wait.limit}
@@ -131,7 +161,7 @@ class Starts:
             after = found.end
             if resume is not None:  # the front was looked at, as in each pass; on where the pass before was cut short
                 after, resume = max(after, resume, key=_order), None
-            taken = [start.worker for start in choice.starts]
+            taken = [start.worker for start in plan.starts if start.work_id not in plan.holds]
             slots = [replace(slot, free=slot.free - taken.count(slot.id)) for slot in slots]
         if after is not None:
             self._places[pool] = after
@@ -173,27 +203,72 @@ class Starts:
             trigger_before=_trigger_before(tx, work),
         )
 
-    def _write(self, starts: Sequence[Start], waits: Sequence[Wait], found: Candidates) -> Written:
+    def _plan(self, found: Candidates, slots: Sequence[WorkerSlots]) -> Plan:
+        """Choose, and ask the gates about what could start. What they object to takes no room from what lies behind it."""
+        waits: list[Wait] = []
+        stopped: list[Start] = []
+        holds: dict[WorkId, GateHold] = {}
+        ready = list(found.ready)
+        while True:
+            choice = choose_starts(ready, found.usage, self._limits, slots)
+            said = self._ask(choice.starts, found)
+            for start in choice.starts:
+                match said.get(start.work_id):
+                    case GateHold() as hold:
+                        stopped.append(start)
+                        holds[start.work_id] = hold
+                    case Undecided():
+                        waits.append(Wait(start.work_id, Reason.GATE_UNDECIDED, None))
+            objected = {start.work_id for start in stopped} | {wait.work_id for wait in waits}
+            if not objected.intersection(work.id for work in ready):
+                return Plan((*stopped, *choice.starts), holds, (*choice.waits, *waits))
+            ready = [work for work in ready if work.id not in objected]
+
+    def _ask(self, starts: Sequence[Start], found: Candidates) -> dict[WorkId, Answer]:
+        """What the gates say to first attempts; a Work they do not concern, or that one of them admitted, is not in it."""
+        said: dict[WorkId, Answer] = {}
+        works = {work.id: work for work in found.works}
+        for start in starts:
+            work, snapshot = works[start.work_id], found.snapshots[start.work_id]
+            if snapshot is None or work.attempts_used or Permit.GATE in work.permits:
+                continue
+            gates = self._gates.concerned(work, snapshot, self._config)
+            if gates:
+                body = self._store.read(partial(_first_input, snapshot=snapshot))
+                question = Question(work, snapshot, digest_of(snapshot), body, self._config)
+                said[work.id] = self._gates.answer(gates, question)
+        return said
+
+    def _write(self, plan: Plan, found: Candidates) -> Written:
         """Claim in small batches, so that the first starts do not wait for the last."""
-        raced, refused = False, list(waits)
+        raced, refused, starts = False, list(plan.waits), plan.starts
         self._notes.started({start.work_id for start in starts})
         ready = {work.id: work for work in found.ready}
         for at in range(0, len(starts), CLAIMS_PER_COMMIT):
             batch = starts[at : at + CLAIMS_PER_COMMIT]
-            made, held_back = self._store.write(partial(self._claim, batch=batch, ready=ready, found=found))
+            done = self._store.write(partial(self._claim, batch=batch, ready=ready, found=found, plan=plan))
             self._notes.written()
-            self._tally.count_claims(made)
-            refused += held_back
-            raced = raced or made + len(held_back) < len(batch)
+            for work_id in (*done.made, *done.held):
+                self._gates.forget(work_id)
+            self._tally.count_claims(len(done.made))
+            refused += done.held_back
+            raced = raced or len(done.made) + len(done.held_back) < len(batch)
         self._notes.add([wait for wait in refused if not _is_noted(wait, found.works)])
         return Written(tuple(refused), raced)
 
     def _claim(
-        self, tx: Tx, *, batch: Sequence[Start], ready: Mapping[WorkId, ReadyWork], found: Candidates
-    ) -> tuple[int, list[Wait]]:
-        """Claim; returns how many, and those that a limit read inside the transaction holds back after all."""
+        self,
+        tx: Tx,
+        *,
+        batch: Sequence[Start],
+        ready: Mapping[WorkId, ReadyWork],
+        found: Candidates,
+        plan: Plan,
+    ) -> Batch:
+        """Claim what is planned."""
         self._leadership.assert_in(tx)
-        made, held_back = 0, []
+        done = Batch([], [], [])
+        permitted = {work.id for work in found.works if Permit.GATE in work.permits}
         for start in batch:
             snapshot, work = found.snapshots[start.work_id], ready[start.work_id]
             if snapshot is None:
@@ -205,14 +280,24 @@ class Starts:
                 snapshot=snapshot,
                 lease_us=self._config.settings.lease_us,
                 refusal=partial(refusal_in, work, limits=self._limits),
+                budgets=self._config.budgets,
+                gate_hold=plan.holds.get(start.work_id),
+                by_permit=start.work_id in permitted,
             )
             answer = tx.claim(request)
             if isinstance(answer, Claimed):
-                made += 1
+                done.made.append(start.work_id)
+            elif isinstance(answer, ClaimHeld):
+                done.held.append(start.work_id)
             elif answer.reason is not None:
-                held_back.append(Wait(start.work_id, answer.reason, answer.limit))
+                done.held_back.append(Wait(start.work_id, answer.reason, answer.limit))
         self._notes.write_into(tx)
-        return made, held_back
+        return done
+
+
+def _first_input(tx: ReadTx, *, snapshot: Snapshot) -> bytes | None:
+    first = tx.inputs(snapshot.inputs[:1])
+    return first[0].body if first else None
 
 
 def _trigger_before(tx: ReadTx, work: Work) -> int | None:

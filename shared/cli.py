@@ -58,10 +58,12 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "work": Entry("shared.commands.work:main", "list, show, logs, cancel, retry, hold, release"),
         "binding": Entry("shared.commands.binding:main", "how bindings do: list, release, quarantine"),
         "attempt": Entry("shared.commands.attempt:main", "show, reconcile, confirm-stopped, cancel"),
+        "gate": Entry("shared.commands.gate:main", "list, admit, refuse"),
     },
     "Look": {
         "status": Entry("shared.commands.status:main", "who leads, which workers are there, what is under way"),
         "capacity": Entry("shared.commands.capacity:main", "limits of pools and scopes, and what uses them"),
+        "budget": Entry("shared.commands.budget:main", "list: what is used of each budget"),
         "doctor": Entry("shared.commands.doctor:main", "what is wrong, and what to do about it"),
     },
     "Keep": {

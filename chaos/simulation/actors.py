@@ -8,6 +8,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from chaos.simulation.observer import Observer
 from chaos.simulation.processes import Process, Processes
 from chaos.simulation.store import FaultSeam, QueueFile, SimulatedQueue
 from coordinator.coordinator import Coordinator
+from coordinator.gates import ApprovalGate, Gates
 from coordinator.leadership import Candidate, Leadership
 from shared.boundary import Boundary, Side, reached
 from shared.child import Stop
@@ -46,6 +48,7 @@ R = TypeVar("R")
 PLACE = Place(filesystem=0, machine_id="simulated", time_ns=1)
 WAIT_S = 5.0
 DEVICE = 1
+ASKING_THREADS = 2
 EXPECTED_CODES = ("io_error", "disk_full")
 
 
@@ -168,6 +171,10 @@ class Stage:
             built.notice_death()
             bell.ring()
 
+        def gate_decided() -> None:
+            built.notice_decision()
+            bell.ring()
+
         watcher = self.table.watcher(process, worker_died)
 
         def lead() -> None:
@@ -177,10 +184,16 @@ class Stage:
 
         candidate = Candidate(name, process.pid, DEVICE, inode)
         leadership = Leadership(store, self.clock, candidate, self.probe, lead)
-        built = Coordinator(store, self.clock, leadership, self.probe, watcher)
+        gates = Gates([ApprovalGate()], submit=self._asking(process), answered=gate_decided)
+        built = Coordinator(store, self.clock, leadership, self.probe, watcher, gates)
         self.coordinators.append((process, built))
         coordinator.bootstrap.run(built, self.clock, bell, self._stop(process))
         process.end(0)
+
+    def _asking(self, process: Process) -> Callable[[Callable[[], None]], None]:
+        """Where gates are asked, as `coordinator.gates.Asking`."""
+        pool = SimulatedPool(self.baton, process, ASKING_THREADS, "gates", lambda _: None)
+        return partial(pool.submit, "ask")
 
     def _work(self, process: Process, name: str) -> None:
         """As `worker.bootstrap.main`."""

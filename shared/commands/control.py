@@ -58,12 +58,16 @@ def hold(argv: list[str], home: str | None) -> int:
 
 
 def release(argv: list[str], home: str | None) -> int:
-    """Lift a person's hold.
+    """Lift a person's hold, or a budget's for one turn.
 
     Raises:
-        UsageError: the command line is wrong. NotFoundError: no such work. RefusedError: no person holds it.
+        UsageError: the command line is wrong. NotFoundError: no such work. RefusedError: nobody holds it, or a gate does.
     """
-    parser = Parser("tenure work release", "Let a work start again that a person holds.")
+    parser = Parser(
+        "tenure work release",
+        "Let a work start again that a person holds, or once more although a budget is used up.",
+        "What a start gate holds is settled with `tenure gate`.",
+    )
     return _say(parser, argv, home, lambda tx, work_id, by, why: tx.release_work(work_id, by=by, reason=why), _released)
 
 

@@ -20,7 +20,7 @@ from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
 from shared.model.settings import RetryPolicy
 from shared.model.timer import Timer, timer_due_us
-from shared.model.work import Hold, Work
+from shared.model.work import Hold, StartHold, Work
 from shared.policy.lease import is_live
 from shared.store.contract import ReadTx, Routine, UnreadableRow
 
@@ -69,7 +69,7 @@ def work_facts(tx: ReadTx, works: Sequence[Work]) -> list[WorkFacts]:
 
 def _policy_of(tx: ReadTx, work: Work) -> RetryPolicy | None:
     """The retry policy that its last attempt pinned; None before the first."""
-    pinned = tx.snapshot(attempt_id(work.id, work.attempts_used)) if work.attempts_used else None
+    pinned = snapshot_if_readable(tx, attempt_id(work.id, work.attempts_used)) if work.attempts_used else None
     return None if pinned is None else pinned.retry
 
 
@@ -123,6 +123,8 @@ def work_view(facts: WorkFacts) -> Json:
         "failures_max": None if facts.retry is None else facts.retry.attempts_max,
         "timer": None if facts.timer is None else timer_view(facts.timer),
         "hold": None if work.hold is None else hold_view(work.hold),
+        "start_hold": None if work.start_hold is None else start_hold_view(work.start_hold),
+        "permits": sorted(work.permits),
         "attempts_used": work.attempts_used,
         "admission_failures": work.admission_failures,
         "backoff_ms": milliseconds(work.backoff_us),
@@ -168,7 +170,13 @@ def attempt_view(facts: AttemptFacts, now: Instant) -> Json:
         "segments": [segment_view(segment) for segment in facts.segments],
         "segments_dropped": attempt.segments_dropped,
         "segments_dropped_ms": milliseconds(attempt.segments_dropped_us),
+        "usage": attempt.usage.to_plain(),
     }
+
+
+def start_hold_view(hold: StartHold) -> Json:
+    """Why a start was turned into a hold; the work's reason says whether by a budget or a gate."""
+    return {"by": hold.by, "reason": hold.reason, "since": iso(hold.since_at_us)}
 
 
 def worker_of(facts: AttemptFacts) -> str | None:

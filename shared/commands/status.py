@@ -22,6 +22,7 @@ from shared.commands.json_views import (
     work_facts,
     worker_of,
 )
+from shared.commands.needs import Need, need_row, need_view, read_needs
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import Ink, duration, escaped, print_json, quoted, signed_duration, table
 from shared.commands.work_text import counted_tries
@@ -48,6 +49,7 @@ class Snapshot:
         cancelling: Open stop orders of cancelled attempts, oldest first; with `unproven` at most `SHOWN_MAX`.
         unproven: The other open stop orders, oldest first.
         unreadable: Rows that cannot be read, marked or come upon just now; at most `SHOWN_MAX`.
+        needs: What waits for a person, whatever it is.
         capped: Names of the lists that were cut off.
     """
 
@@ -60,6 +62,7 @@ class Snapshot:
     unreadable: tuple[UnreadableRow, ...]
     capped: tuple[str, ...]
     last_pass: PassRecord | None
+    needs: tuple[Need, ...] = ()
 
     @property
     def now(self) -> Instant:
@@ -111,6 +114,7 @@ def read(tx: ReadTx) -> Snapshot:
         unreadable=_unreadable(tx),
         capped=tuple(capped),
         last_pass=tx.last_pass(),
+        needs=tuple(read_needs(tx)),
     )
 
 
@@ -139,6 +143,7 @@ def view(seen: Snapshot, there: Attendance, home: str) -> Json:
         "cancelling": [stop_order_view(order) for order in seen.cancelling],
         "unproven_stops": [stop_order_view(order) for order in seen.unproven],
         "unreadable": [unreadable_view(row) for row in seen.unreadable],
+        "needs_you": [need_view(need) for need in seen.needs],
         "capped": list(seen.capped),
         "last_pass": None if seen.last_pass is None else pass_view(seen.last_pass),
     }
@@ -156,12 +161,8 @@ def lines(seen: Snapshot, there: Attendance, door: OpenHome, ink: Ink) -> list[s
     text += ["", _counts(seen, ink)]
     if seen.live:
         text += ["", ink.faint("running"), *table([_live_row(each, seen.now, ink) for each in seen.live], indent="  ")]
-    if seen.needs_person:
-        text += [
-            "",
-            ink.strong("a person decides"),
-            *table([_person_row(each, ink) for each in seen.needs_person], indent="  "),
-        ]
+    if seen.needs:
+        text += ["", ink.strong("needs you"), *table([need_row(need, seen.now) for need in seen.needs], indent="  ")]
     if seen.cancelling:
         text += ["", ink.faint("cancelling"), *table([_stop_row(order) for order in seen.cancelling], indent="  ")]
     if seen.unproven:
@@ -210,13 +211,6 @@ def _live_row(facts: WorkFacts, now: Instant, ink: Ink) -> list[str]:
     since = duration(max(0, now.wall_us - attempt.started_at_us))
     command = quoted(last.command or ())
     return [attempt.id, ink.state(attempt.state), f"epoch {attempt.epoch}", worker_of(last) or "-", since, command]
-
-
-def _person_row(facts: WorkFacts, ink: Ink) -> list[str]:
-    if not facts.attempts:
-        return [facts.work.id, "", ""]
-    attempt = facts.attempts[-1].attempt
-    return [attempt.id, ink.state(attempt.state), escaped(attempt.error or "")]
 
 
 def _stop_row(order: StopOrder) -> list[str]:

@@ -9,6 +9,7 @@ from shared.commands.json_views import AttemptFacts, Json, WorkFacts, finding_of
 from shared.commands.open_home import OpenHome
 from shared.commands.render import Ink, duration, escaped, moment, quoted, table
 from shared.model.attempt import Attempt, AttemptState, Exclusion, Segment
+from shared.model.budget import plain
 from shared.model.cancel import Cancellation
 from shared.model.host import StopOrder
 from shared.model.instant import Instant
@@ -32,6 +33,9 @@ WHY = {
     Reason.EXHAUSTED: "nothing is left to try",
     Reason.HOLD: "a person holds it",
     Reason.QUARANTINED: "its binding is quarantined",
+    Reason.OVER_BUDGET: "a budget is used up",
+    Reason.GATE_HELD: "it waits at a start gate",
+    Reason.GATE_UNDECIDED: "a start gate has not decided",
 }
 
 
@@ -89,6 +93,9 @@ def _retry_rows(facts: WorkFacts) -> list[list[str]]:
     if work.hold is not None:
         told = f"{moment(work.hold.since_at_us)} by {escaped(work.hold.by)}: {escaped(work.hold.reason)}"
         rows.append(["held", told if work.state is WorkState.HELD else f"{told}; once this attempt has ended"])
+    if work.start_hold is not None:
+        one = work.start_hold
+        rows.append(["held", f"{moment(one.since_at_us)} for {escaped(one.by)}: {escaped(one.reason)}"])
     return rows
 
 
@@ -111,6 +118,11 @@ def _work_rows(work: Work) -> list[list[str]]:
     return rows
 
 
+def usage_text(attempt: Attempt) -> str:
+    """What an attempt consumed: `0.5 minutes, 1.7 usd`."""
+    return ", ".join(f"{plain(amount)} {unit}" for unit, amount in attempt.usage.amounts)
+
+
 def _attempt_lines(facts: AttemptFacts, now: Instant, ink: Ink) -> list[str]:
     attempt = facts.attempt
     head = f"{ink.strong(attempt.id)}  {ink.state(attempt.state)}{result_text(attempt)}"
@@ -118,6 +130,8 @@ def _attempt_lines(facts: AttemptFacts, now: Instant, ink: Ink) -> list[str]:
     if attempt.ended_at_us is not None:
         took = duration(max(0, attempt.ended_at_us - attempt.started_at_us))
         rows.append(["ended", f"{moment(attempt.ended_at_us)} after {took}"])
+    if attempt.usage.amounts:
+        rows.append(["used", usage_text(attempt)])
     if attempt.error:
         rows.append(["why", escaped(attempt.error)])
     rows.append(["held by", holder_text(facts, now)])

@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable
+from decimal import Decimal, InvalidOperation
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
@@ -22,6 +23,7 @@ from shared.config.durations import DURATION_MAX_US, LEASE_MAX_US, DurationError
 from shared.config.sizes import SizeError, parse_size
 from shared.ids import is_work_id
 from shared.model import settings as values
+from shared.model.usage import AMOUNT_MAX, PLACES, is_unit
 from shared.secrets import SecretReferenceError, parse_reference
 
 FAULT = "tenure"  # the kind of our own errors among pydantic's
@@ -30,7 +32,7 @@ _SHELL_SIGNS = re.compile(r"[|&;<>$`*?~]")
 
 
 def fault(
-    message: str, hint: str | None = None, *, key: tuple[str, ...] = (), unsupported: bool = False
+    message: str, hint: str | None = None, *, key: tuple[str | int, ...] = (), unsupported: bool = False
 ) -> PydanticCustomError:
     """An error for a validator to raise.
 
@@ -49,7 +51,7 @@ def kind_of(value: object) -> str:
     """What a person would call a TOML value."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float):
+    if isinstance(value, int | float | Decimal):
         return str(value)[:40]
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= 40 else f'"{value[:40]}…"'
@@ -104,6 +106,42 @@ def _size(value: object) -> int:
         return parse_size(value)
     except SizeError as error:
         raise fault(error.reason, error.hint) from error
+
+
+def _decimal(value: object) -> Decimal:
+    """A number as it is written, never as a float has it."""
+    if isinstance(value, bool) or not isinstance(value, (int, Decimal, str)):
+        raise fault(f'must be a number, as in 20, 0.5 or "0.5", not {kind_of(value)}')
+    try:
+        amount = Decimal(value)
+    except InvalidOperation:
+        raise fault(f"must be a number, not {kind_of(value)}") from None
+    if not amount.is_finite():
+        raise fault(f"must be a number, not {kind_of(value)}")
+    return amount
+
+
+def _amount(value: object) -> Decimal:
+    amount = _decimal(value)
+    if not 0 < amount <= AMOUNT_MAX:
+        raise fault(f"must be above 0 and at most {AMOUNT_MAX:f}, not {kind_of(value)}")
+    if amount % PLACES:
+        raise fault(f"has more than 12 decimals: {kind_of(value)}")
+    return amount
+
+
+def _fraction(value: object) -> Decimal:
+    fraction = _decimal(value)
+    if not 0 < fraction < 1:
+        raise fault(f"must be a fraction of max between 0 and 1, as in 0.8, not {kind_of(value)}")
+    return fraction
+
+
+def _unit(value: object) -> str:
+    text = _text(value)
+    if not is_unit(text):
+        raise fault(f"is no name for a unit: {kind_of(text)}", 'as in "usd", "tokens", "minutes", "turns"')
+    return text
 
 
 def _text(value: object) -> str:
@@ -204,6 +242,10 @@ def _scope_name(name: str) -> str:
     return name
 
 
+def _scope_of(value: object) -> str:
+    return _scope_name(_text(value))
+
+
 def _grant_name(name: str) -> str:
     if not values.is_binding_name(name):
         raise fault("is no name for a grant", 'a letter, then at most 62 letters, digits, ".", "_" and "-"')
@@ -237,6 +279,12 @@ Cause = Annotated[str, BeforeValidator(_one_of("failure", "timeout"))]
 Replay = Annotated[str, BeforeValidator(_one_of("never", "safe"))]
 OnExhausted = Annotated[str, BeforeValidator(_one_of("fail", "hold"))]
 Kind = Annotated[str, BeforeValidator(_one_of("run_once", "standing"))]
+Amount = Annotated[Decimal, BeforeValidator(_amount)]
+Fraction = Annotated[Decimal, BeforeValidator(_fraction)]
+Unit = Annotated[str, BeforeValidator(_unit)]
+PerWhom = Annotated[str, BeforeValidator(_one_of("work", "scope", "all"))]
+Window = Annotated[str, BeforeValidator(_one_of("life", "day", "week"))]
+KnownScope = Annotated[str, BeforeValidator(_scope_of)]
 ScopeName = Annotated[str, AfterValidator(_scope_name)]
 BindingName = Annotated[str, AfterValidator(_binding_name)]
 GrantName = Annotated[str, AfterValidator(_grant_name)]

@@ -13,6 +13,7 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -25,7 +26,7 @@ from shared.errors import ConfigError
 from shared.model.settings import Config
 
 FILE_BYTES_MAX = 16 * 1024 * 1024
-NOT_YET = ("budget", "executor", "gate", "schedule")
+NOT_YET = ("executor", "schedule")
 
 _AT_LINE = re.compile(r" \(at line ([0-9]+), column [0-9]+\)$")
 _AT_END = " (at end of document)"
@@ -35,7 +36,7 @@ _BARE_DURATION = re.compile(r"=\s*([0-9]+(?:ms|s|m|h|d))\s*(?:#.*)?$")
 _LEADING_ZERO = re.compile(r"=\s*[+-]?0[0-9]+\s*(?:#.*)?$")
 _BARE_WORD = re.compile(r"=\s*([A-Za-z_./][^\s#\"'=]*)\s*(?:#.*)?$")
 _PLACES = {"settings": "[settings]", "binding": "[binding.NAME]", "sandbox": "[binding.NAME.sandbox]"}
-_EXAMPLES = {"command": 'command = ["./backup.sh", "--full"]'}
+_EXAMPLES = {"command": 'command = ["./backup.sh", "--full"]', "unit": 'unit = "usd"', "max": "max = 20"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _read(path: Path) -> str:
 
 def _toml(text: str, source: str) -> dict[str, object]:
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text, parse_float=Decimal)
     except RecursionError as error:
         raise ConfigError("lists or tables are nested too deep", source=source) from error
     except tomllib.TOMLDecodeError as error:
@@ -207,6 +208,8 @@ def _fault(path: KeyPath, detail: ErrorDetails, raw: Mapping[str, object]) -> _F
 def _table_hint(path: KeyPath, raw: Mapping[str, object]) -> str | None:
     """How to write a table for those who wrote `[[binding]]`, or `[binding]` without a name; None elsewhere."""
     section = str(path[0])
+    if path == ("budget",):
+        return "each budget is written [[budget]]"
     if len(path) == 1 and isinstance(raw.get(section), list):
         return f"write [{section}]" if section == "settings" else f"write [{section}.NAME]"
     if len(path) == 2 and section in {"binding", "scope"}:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from shared.config.arguments import env_fault, total_fault
 from shared.config.fields import (
     AbsolutePath,
+    Amount,
     BindingName,
     Cause,
     Command,
@@ -23,11 +24,14 @@ from shared.config.fields import (
     Duration,
     Executor,
     Folder,
+    Fraction,
     GrantName,
     Kind,
+    KnownScope,
     LeaseDuration,
     Limit,
     OnExhausted,
+    PerWhom,
     Replay,
     ScopeName,
     Secret,
@@ -35,14 +39,18 @@ from shared.config.fields import (
     Slots,
     Switch,
     Text,
+    Unit,
     Whole,
+    Window,
     fault,
     likely,
 )
 from shared.model import settings as values
+from shared.model.budget import Budget, Per, Period
 from shared.model.work import WorkKind
 
 _DELAYS_MAX = 100
+_ORDINALS = {0: "first", 1: "second", 2: "third"}
 
 
 class _Table(BaseModel):
@@ -59,6 +67,7 @@ class SettingsTable(_Table):
     output_max: Size = values.OUTPUT_MAX_BYTES
     slots: Slots = 64
     quarantine_after: Count = values.QUARANTINE_AFTER
+    approval: Annotated[list[Kind], Field(default_factory=list)]
 
     def value(self) -> values.Settings:
         return values.Settings(
@@ -69,6 +78,7 @@ class SettingsTable(_Table):
             output_max_bytes=self.output_max,
             slots=self.slots,
             quarantine_after=self.quarantine_after,
+            approval=tuple(kind for kind in WorkKind if kind in self.approval),
         )
 
 
@@ -197,6 +207,7 @@ class BindingTable(_Table):
     kind: Kind = "run_once"
     sandbox: SandboxTable | None = None
     output_max: Size | None = None
+    approval: Switch = False
     grant: Annotated[dict[GrantName, GrantTable], Field(default_factory=dict)]
 
     @model_validator(mode="after")
@@ -244,7 +255,29 @@ class BindingTable(_Table):
             output_max_bytes=self.output_max,
             grants=tuple(grant.value(name) for name, grant in sorted(self.grant.items())),
             kind=WorkKind(self.kind),
+            approval=self.approval,
         )
+
+
+class BudgetTable(_Table):
+    """`[[budget]]`: at most `max` of a unit."""
+
+    unit: Unit
+    max: Amount
+    per: PerWhom = "scope"
+    period: Window = "life"
+    scope: KnownScope | None = None
+    warn_at: Fraction | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> BudgetTable:
+        if self.per == "all" and self.scope is not None:
+            message = 'a budget per "all" is shared by every scope'
+            raise fault(message, 'leave scope out, or say per = "scope"', key=("scope",))
+        return self
+
+    def value(self) -> Budget:
+        return Budget(self.unit, self.max, Per(self.per), Period(self.period), self.scope, self.warn_at)
 
 
 class FileTable(_Table):
@@ -253,6 +286,17 @@ class FileTable(_Table):
     settings: Annotated[SettingsTable, Field(default_factory=SettingsTable)]
     scope: Annotated[dict[ScopeName, ScopeTable], Field(default_factory=dict)]
     binding: Annotated[dict[BindingName, BindingTable], Field(default_factory=dict)]
+    budget: Annotated[list[BudgetTable], Field(default_factory=list)]
+
+    @model_validator(mode="after")
+    def _budgets_differ(self) -> FileTable:
+        seen: dict[tuple[object, ...], int] = {}
+        for place, budget in enumerate(self.budget):
+            first = seen.setdefault(budget.value().counts, place)
+            if first != place:
+                message = f"counts the same as the {_ORDINALS.get(first, 'earlier')} budget of this file"
+                raise fault(message, "keep the lower one of them", key=("budget", place))
+        return self
 
     @model_validator(mode="after")
     def _scopes_name_what_is_there(self) -> FileTable:
@@ -267,6 +311,7 @@ class FileTable(_Table):
             settings=self.settings.value(),
             scopes=tuple(table.value(name) for name, table in sorted(self.scope.items())),
             bindings=tuple(table.value(name, folder) for name, table in sorted(self.binding.items())),
+            budgets=tuple(budget.value() for budget in self.budget),
         )
 
 
@@ -281,6 +326,7 @@ def table_keys() -> dict[str, tuple[str, ...]]:
         "exponential": ExponentialTable,
         "sandbox": SandboxTable,
         "grant": GrantTable,
+        "budget": BudgetTable,
     }
     return {name: tuple(table.model_fields) for name, table in tables.items()}
 

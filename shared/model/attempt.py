@@ -18,6 +18,7 @@ from shared.model.settings import (
     SandboxConfig,
     sandbox_of,
 )
+from shared.model.usage import NO_USAGE, Usage
 from shared.model.work import WorkKind
 
 
@@ -218,6 +219,7 @@ class Attempt:
         budget_us: What was left of the timeout when the open segment began, or the last one ended; 0 means none left.
         budget_since_mono_us, budget_boot_id, budget_since_at_us: When that measurement began.
         segments_dropped, segments_dropped_us: How many segments are kept no more, and the time they were active.
+        usage: What it is known to have consumed; kept as history. Rule: O02.
     """
 
     id: AttemptId
@@ -245,6 +247,7 @@ class Attempt:
     ended_at_us: int | None
     segments_dropped: int = 0
     segments_dropped_us: int = 0
+    usage: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +290,8 @@ class Ending:
 
     Attributes:
         hint: Of a failure only; None: it gave none.
+        usage: All that the attempt is reported to have consumed, its running time apart.
+        usage_refused: Why a report of usage was not taken; its outcome is kept. None: all was taken.
         proof: Stop proof that comes with this end (`S0`, `S1`, `S1b`, `S3`); None keeps the exclusion held, and the
             same transaction writes a stop order with `why`.
     """
@@ -298,3 +303,5 @@ class Ending:
     proof: str | None
     why: str
     hint: RetryHint | None = None
+    usage: Usage = NO_USAGE
+    usage_refused: str | None = None

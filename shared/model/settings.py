@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 
 from shared.errors import UnsupportedError
 from shared.ids import is_work_id
+from shared.model.budget import Budget
 from shared.model.instant import US_PER_S
 from shared.model.work import WorkKind
 
@@ -55,6 +56,7 @@ class Settings:
         output_max_bytes: Kept of each output stream of an attempt whose binding names none; 0 = unbounded.
         slots: Attempts one worker takes; only spreads starts over workers, it limits nothing in total.
         quarantine_after: Works of one binding in a row that came to nothing before it is quarantined; 0 = never.
+        approval: Kinds of Work whose first attempt a person has to approve.
     """
 
     concurrency: int = 4
@@ -64,6 +66,7 @@ class Settings:
     output_max_bytes: int = OUTPUT_MAX_BYTES
     slots: int = 64
     quarantine_after: int = QUARANTINE_AFTER
+    approval: tuple[WorkKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,7 @@ class Binding:
         output_max_bytes: Kept of each output stream; 0 = unbounded, None = the settings' one.
         grants: Sorted by name; none applies unless a Work asks for it.
         kind: Of the Works that `tenure submit` makes of it.
+        approval: A person has to approve the first attempt of each Work that takes it.
     """
 
     name: str
@@ -184,6 +188,7 @@ class Binding:
     output_max_bytes: int | None = None
     grants: tuple[Grant, ...] = ()
     kind: WorkKind = WorkKind.RUN_ONCE
+    approval: bool = False
 
     @property
     def pool(self) -> Pool:
@@ -201,11 +206,13 @@ class Config:
 
     Attributes:
         scopes, bindings: Sorted by name; each name once.
+        budgets: In the order of the file; no two count the same on the same ledger.
     """
 
     settings: Settings = field(default_factory=Settings)
     scopes: tuple[ScopeConfig, ...] = ()
     bindings: tuple[Binding, ...] = ()
+    budgets: tuple[Budget, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -233,7 +240,8 @@ class Config:
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no spaces; equal values give equal text."""
-        return _canonical({"format": FORMAT, **asdict(self)})
+        budgets = [budget.to_plain() for budget in self.budgets]
+        return _canonical({"format": FORMAT, **asdict(self), "budgets": budgets})
 
     @classmethod
     def from_json(cls, text: str) -> Config:
@@ -249,11 +257,12 @@ class Config:
             raise UnsupportedError(message, hint="use the version of tenure that wrote it")
         try:
             return cls(
-                settings=Settings(**_mapping(raw["settings"])),
+                settings=_settings(_mapping(raw["settings"])),
                 scopes=tuple(ScopeConfig(**_mapping(scope)) for scope in raw["scopes"]),
                 bindings=tuple(_binding(_mapping(binding)) for binding in raw["bindings"]),
+                budgets=tuple(Budget.from_plain(_mapping(budget)) for budget in raw.get("budgets", [])),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ArithmeticError) as error:
             raise ValueError(f"not a stored configuration: {error}") from error
 
 
@@ -316,6 +325,10 @@ def _mapping(raw: object) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise ValueError(f"expected an object, found {type(raw).__name__}")  # noqa: TRY004 - corrupt data, not a caller's type
     return raw
+
+
+def _settings(raw: dict[str, Any]) -> Settings:
+    return Settings(**{**raw, "approval": tuple(WorkKind(kind) for kind in raw.get("approval", []))})
 
 
 def _binding(raw: dict[str, Any]) -> Binding:

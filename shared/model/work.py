@@ -45,6 +45,9 @@ class Reason(StrEnum):
     PERMANENT_FAILURE = "permanent_failure"
     EXHAUSTED = "exhausted"
     HOLD = "hold"  # a person holds it
+    OVER_BUDGET = "over_budget"  # what it may consume is used up; it is held
+    GATE_HELD = "gate_held"  # a start gate holds it
+    GATE_UNDECIDED = "gate_undecided"  # a start gate has not decided; it is asked again
     QUARANTINED = "quarantined"  # its binding keeps failing
 
 
@@ -84,6 +87,27 @@ class Hold:
     since_at_us: int
 
 
+class Permit(StrEnum):
+    """Leave to start once, left behind by whoever settled a hold; an admitted start spends it. Rule: B04, G04."""
+
+    BUDGET = "budget"  # over budget or not
+    GATE = "gate"  # without asking the gates
+
+
+@dataclass(frozen=True, slots=True)
+class StartHold:
+    """Why a start was turned into a hold: over budget, or at a gate; the Work's reason says which.
+
+    Attributes:
+        by: The gate's name, or the unit of the budget.
+        reason: One line for people.
+    """
+
+    by: str
+    reason: str
+    since_at_us: int
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """One stored Work.
@@ -102,6 +126,8 @@ class Work:
         ended_at_us: UTC, set with a final state.
         grants, kind: As in `NewWork`.
         hold: None when no person holds it.
+        start_hold: While it is held over budget or by a gate; else None.
+        permits: Not spent yet.
     """
 
     id: WorkId
@@ -129,6 +155,8 @@ class Work:
     kind: WorkKind = WorkKind.RUN_ONCE
     failures_used: int = 0
     hold: Hold | None = None
+    start_hold: StartHold | None = None
+    permits: frozenset[Permit] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from shared.store.values import (
     Assignment,
     CancelOutcome,
     Claimed,
+    ClaimHeld,
     ClaimRefused,
     ClaimRequest,
     ConfigGeneration,
@@ -229,8 +230,8 @@ class Tx(ReadTx, WorkCommands, Protocol):
         """
 
     def activate_config(self, body: str, digest: str, source_path: str) -> int:
-        """Make a configuration the active one and return its generation; the same digest and path as the active one: no new,
-        unless that one cannot be read.
+        """Make a configuration the active one; its generation. The same digest and path as the active one: no new, unless that one
+        cannot be read. The ledgers of a budget that was never configured before count from now on. Rule: B03.
         """
 
     # Registration
@@ -281,10 +282,9 @@ class Tx(ReadTx, WorkCommands, Protocol):
     def revoke_unaccepted(self, *, accept_timeout_us: int) -> list[AttemptId]:
         """Revoke claims not accepted in time (reason `not_accepted`). *leader*"""
 
-    def claim(self, request: ClaimRequest) -> Claimed | ClaimRefused:
-        """Create attempt N+1, lease at epoch 1 for the chosen worker, segment with invoke pending, snapshot; consume the
-        inputs. Rechecks Work revision and state, pending inputs, worker liveness and executors, exclusion, limits. Rings the
-        worker. *leader* Rule: E02, E03, E08.
+    def claim(self, request: ClaimRequest) -> Claimed | ClaimHeld | ClaimRefused:
+        """Recheck what it was decided on; hold the Work for a gate or a budget, else create attempt N+1 with all it needs, consume
+        the inputs, charge a turn. Rings the worker. *leader* Rule: E02, E03, E08, B04, G03.
         """
 
     def claim_recovery(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from shared.errors import UnreadableError, UnsupportedError
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, LeaseKey, Snapshot
+from shared.model.budget import Budget
 from shared.model.evidence import ProcessIdentity
 from shared.model.settings import Config
 from shared.model.work import Input, Reason, Work, WorkState
@@ -16,6 +18,9 @@ from shared.policy.capacity import Usage
 
 PERSON = "person"
 """The proof of a stop that is somebody's word."""
+
+GateVerdict = Literal["admitted", "refused"]
+"""How a gate settles its hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +98,23 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class GateHold:
+    """A gate's answer that a Work must not start yet. `reason`: one line for people."""
+
+    gate: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimRequest:
     """What a claim was decided on. `revision` and `inputs` are rechecked inside the claim's transaction.
 
     Attributes:
         snapshot: What the attempt pins; `snapshot.inputs` are the pending inputs it consumes.
         refusal: Called with the usage read inside the transaction; returns why it must not start, or None. Pure.
+        budgets: Of the configuration in `snapshot.generation`.
+        gate_hold: What a gate said to this very start; None: none objects, or none was to be asked.
+        by_permit: No gate was asked because one admitted it before; the claim is refused when that is no longer so.
     """
 
     work_id: WorkId
@@ -107,6 +123,16 @@ class ClaimRequest:
     snapshot: Snapshot
     lease_us: int
     refusal: Callable[[Usage], tuple[Reason, str | None] | None]
+    budgets: tuple[Budget, ...] = ()
+    gate_hold: GateHold | None = None
+    by_permit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimHeld:
+    """A claim that became a hold, in its transaction: `gate_held` or `over_budget`."""
+
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)

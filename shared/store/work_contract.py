@@ -10,10 +10,11 @@ from typing import Protocol
 from shared.ids import WorkId
 from shared.model.timer import Timer
 from shared.model.work import NewWork
+from shared.store.budget_contract import BudgetCommands, BudgetReads
 from shared.store.values import Routine, Submission
 
 
-class WorkReads(Protocol):
+class WorkReads(BudgetReads, Protocol):
     """Reads of one snapshot."""
 
     def timer(self, work_id: WorkId) -> Timer | None:
@@ -35,7 +36,7 @@ class WorkReads(Protocol):
         """What was accepted under a key; None: nothing yet."""
 
 
-class WorkCommands(Protocol):
+class WorkCommands(BudgetCommands, Protocol):
     """Transitions of people and programs, and the one of the leader that fires a timer."""
 
     def submit(self, work: NewWork, pool: str, *, key: str | None = None) -> WorkId:
@@ -64,8 +65,9 @@ class WorkCommands(Protocol):
         """
 
     def release_work(self, work_id: WorkId, *, by: str, reason: str) -> None:
-        """Lift a person's hold: the Work is ready, or idle when nothing waits for it.
-        Raises NotFoundError; RefusedError: no person holds it. Rings the coordinator.
+        """Lift a person's hold: the Work is ready, or idle when nothing waits for it. Where no person holds it, lift a budget's:
+        the next start is admitted, over budget or not, and charged as ever. Rule: B04.
+        Raises NotFoundError; RefusedError: nobody holds it, or a gate does, which alone settles that. Rings the coordinator.
         """
 
     def quarantine_binding(self, binding: str, *, by: str, reason: str) -> None:

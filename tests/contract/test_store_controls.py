@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from shared.store.sqlite import cancels, commands, controls, takeover
+from shared.store.sqlite import cancels, charging, commands, controls, takeover
 from shared.store.sqlite.connection import Connection, Params, Row
 from shared.store.sqlite.coordination import Coordination
 from shared.store.sqlite.queue import Queue
@@ -56,6 +56,54 @@ assert {"by_a_stranger", "at_the_expiry_instant"} <= set(SPOILERS)
 
 CONTROLS = (
     Control(
+        "a budget is never full",
+        lambda patch: patch.setattr(charging, "first_full", lambda *_: None),
+        frozenset(
+            {
+                "starts_stop_at_the_limit_counting_what_is_in_flight",
+                "a_day_ends_at_midnight_utc_and_a_turn_counts_in_the_window_of_its_admission",
+                "a_release_admits_exactly_one_turn_and_it_is_charged",
+                "a_pass_is_spent_by_the_next_admission_even_within_the_budget",
+                "input_queues_while_it_is_held",
+                "a_persons_hold_on_top_is_lifted_on_its_own",
+                "cancelling_what_is_held_ends_the_hold",
+                "the_next_start_of_anything_settles_what_is_staged",
+                "a_limit_lowered_below_what_is_used_is_told_by_the_hold",
+                "a_budgets_hold_does_not_spend_the_gates_pass",
+            }
+        ),
+    ),
+    Control(
+        "a notice is told as often as a line is met",
+        _rewrite(
+            "ON CONFLICT DO NOTHING RETURNING kind", "ON CONFLICT DO UPDATE SET told_at_us = :wall RETURNING kind"
+        ),
+        frozenset(
+            {
+                "a_limit_lowered_below_what_is_used_is_told_by_the_hold",
+                "a_budget_of_all_scopes_is_told_in_each_scope_that_meets_it",
+                "crossing_a_line_is_told_once_naming_the_work_as_data",
+            }
+        ),
+    ),
+    Control(
+        "what was staged before a budget was known counts for it too",
+        _rewrite("SELECT since_staged FROM budget", "SELECT since_staged * 0 FROM budget"),
+        frozenset({"a_ledger_counts_from_when_its_budget_was_first_configured"}),
+    ),
+    Control(
+        "a start spends no pass",
+        _rewrite("attempts_used = :number, permits = ''", "attempts_used = :number"),
+        frozenset(
+            {
+                "a_release_admits_exactly_one_turn_and_it_is_charged",
+                "a_pass_is_spent_by_the_next_admission_even_within_the_budget",
+                "admitting_leaves_a_pass_that_one_start_spends",
+                "a_budgets_hold_does_not_spend_the_gates_pass",
+            }
+        ),
+    ),
+    Control(
         "a person's settling frees by the proof it names itself",
         lambda patch: patch.setattr(cancels, "replace", lambda ending, **_: ending),
         frozenset({"without_a_recorded_proof_a_persons_settling_frees_nothing"}),
@@ -98,6 +146,8 @@ CONTROLS = (
         _replace(Coordination, "_changed", lambda *_: None),
         frozenset(
             {
+                "a_claim_by_a_pass_that_is_not_there_is_refused",
+                "what_a_gate_said_to_another_state_of_the_work_holds_nothing",
                 "a_claim_decided_on_an_older_work_is_refused",
                 "a_held_work_does_not_start_until_it_is_released",
                 "a_claim_of_a_cancelled_work_is_refused",

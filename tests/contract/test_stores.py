@@ -7,11 +7,13 @@ import pytest
 from tests.contract.store_cases import (
     CASES,
     Listed,
+    budgets,
     cancels,
     claims,
     convergence,
     endings,
     fences,
+    gates,
     presence,
     reading,
     recovery,
@@ -23,11 +25,13 @@ from tests.contract.store_cases import (
 from tests.support.stores import World
 
 MODULES = (
+    budgets,
     cancels,
     claims,
     convergence,
     endings,
     fences,
+    gates,
     presence,
     reading,
     recovery,

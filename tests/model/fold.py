@@ -29,7 +29,7 @@ _BESIDE = frozenset(
     }
 )
 """Events that take no step of a state table and change nobody's hold."""
-_OF_WORK = frozenset({"work", "cancel", "timer", "retry", "hold", "input", "binding"})
+_OF_WORK = frozenset({"work", "cancel", "timer", "retry", "hold", "input", "binding", "gate", "budget"})
 
 
 def step_of(before: Folded, event: Event) -> Step | None:

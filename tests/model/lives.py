@@ -20,7 +20,9 @@ from shared.model.work import Reason, WorkChange, WorkKind, WorkState
 from shared.policy.capacity import Wait
 from shared.policy.lease import budget_left_us
 from shared.policy.steps import is_final_attempt, is_final_work
+from shared.store.active import active_config
 from shared.store.contract import Claimed, ClaimRefused, Tx, UnreadableRow
+from shared.store.values import GateHold, GateVerdict
 from tests.model.machine import LAUNCH, Act, Machine
 from tests.model.rough_store import BUSY, FULL, IOERR, Fault
 from tests.support.passes import pass_record
@@ -175,7 +177,8 @@ class Lives(Machine):
             may = work.hold is None and not is_final_work(work.state)
             self.refused_unless(may, lambda tx: tx.hold_work(work.id, by="t", reason="t"))
         else:
-            self.refused_unless(work.hold is not None, lambda tx: tx.release_work(work.id, by="t", reason="t"))
+            may = work.hold is not None
+            self.refused_unless(may, lambda tx: tx.release_work(work.id, by="t", reason="t"))
 
     @rule(pick=PICK)
     def retry(self, pick: int) -> None:
@@ -202,6 +205,30 @@ class Lives(Machine):
         if known is not None:
             may = known.work_id == work.id
         self.refused_unless(may, lambda tx: tx.add_input(work.id, b"more", by="t", key=key))
+
+    @rule(pick=PICK, what=st.sampled_from(["hold", "admitted", "refused", "charge", "charge late"]))
+    def gate_or_charge(self, pick: int, what: str) -> None:
+        """A gate turns a first start into a hold, or settles what it holds; or what is staged is settled."""
+        if what.startswith("charge"):
+            self.charge(late=what == "charge late")
+            return
+        if what == "hold":
+            new = [work.id for work in self.world.ready() if not work.attempts_used] or [self.world.submit()]
+            self.try_claim(WorkId(self.pick(pick, new)), self.worker(pick), GateHold("approval", "ask"))
+            return
+        verdict: GateVerdict = "admitted" if what == "admitted" else "refused"
+        held = [work.id for work in self.world.store.read(lambda tx: tx.held_for([Reason.GATE_HELD], limit=9))]
+        name = WorkId(self.pick(pick, held or list(self.folded.works)))
+        self.refused_unless(
+            bool(held), lambda tx: tx.settle_gate(name, holder="approval", verdict=verdict, by="t", reason="t")
+        )
+
+    def charge(self, *, late: bool) -> None:
+        """Settle what is staged; `late`: as a leader that knows the configuration before, which charges nothing."""
+        active = self.world.store.read(active_config)
+        number = active.number - 1 if late and active.number is not None else active.number
+        done = self.world.as_leader(lambda tx: tx.settle_usage(active.config.budgets, generation=number, limit=99))
+        assert not (late and active.number is not None and done)
 
     @rule(release=st.booleans())
     def quarantine(self, release: bool) -> None:

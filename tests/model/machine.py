@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from decimal import Decimal
 from typing import ClassVar, Literal, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant
@@ -13,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant
 from shared.errors import FenceViolationError, LeaseLostError, RefusedError
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import AttemptState, Ending, Exclusion, FailureClass, LeaseKey, Phase
+from shared.model.budget import Budget, Per
 from shared.model.host import StopOrder
 from shared.model.instant import elapsed_us
 from shared.model.settings import DEFAULT
@@ -21,6 +23,7 @@ from shared.policy.lease import is_live
 from shared.policy.steps import is_final_attempt
 from shared.store.contract import Claimed, ClaimRequest, ReadTx, Tx
 from shared.store.sqlite.inspect import INVARIANTS
+from shared.store.values import ClaimHeld, GateHold
 from tests.model.fold import Folded, Step, Told, step_of, tables
 from tests.model.rough_store import RoughStore
 from tests.support.stores import BACKED_OFF, LEASE_US, SQLITE, TIMEOUT_US, World, new_work, ram_folder
@@ -41,6 +44,7 @@ Act = Literal[
     "release",
 ]
 """What a holder does."""
+PLENTY = Budget("minutes", Decimal(10**9), Per.ALL)
 LAUNCH: tuple[Act, ...] = ("launch", "pin")
 
 
@@ -204,8 +208,8 @@ class Machine(RuleBasedStateMachine):
         for act in acts:
             self.act(key or self.keys[-1], act, ending, change, proof)
 
-    def try_claim(self, work_id: WorkId, owner: Incarnation) -> bool:
-        request = self.world.request(work_id, owner)
+    def try_claim(self, work_id: WorkId, owner: Incarnation, gate_hold: GateHold | None = None) -> bool:
+        request = self.world.request(work_id, owner, gate_hold=gate_hold)
         self.requests.append(request)
         has_ballast = self.rough.ballast.is_there()
         answer = self.world.as_leader(lambda tx: tx.claim(request))
@@ -213,6 +217,9 @@ class Machine(RuleBasedStateMachine):
             assert has_ballast, "claims stop while the disk is full"
             self.keys.append(LeaseKey(answer.attempt_id, 1, owner))
             return True
+        if isinstance(answer, ClaimHeld):
+            assert gate_hold is not None, "no budget here is ever used up"
+            return False
         assert answer.changed == "worker" or answer.reason in (Reason.DISK_FULL, Reason.STOP_UNPROVEN), answer
         return False
 
@@ -234,7 +241,8 @@ class Machine(RuleBasedStateMachine):
         return epoch is not None
 
     def configure(self, concurrency: int) -> None:
-        chosen = replace(DEFAULT, settings=replace(DEFAULT.settings, job_concurrency=concurrency))
+        budgets = (PLENTY,) if concurrency % 2 else ()
+        chosen = replace(DEFAULT, settings=replace(DEFAULT.settings, job_concurrency=concurrency), budgets=budgets)
         before = self.world.store.read(lambda tx: tx.config())
         number = self.world.store.write(lambda tx: tx.activate_config(chosen.to_json(), chosen.digest, "tenure.toml"))
         assert number == (1 if before is None else before.number + (before.digest != chosen.digest))

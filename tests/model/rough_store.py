@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from shared.errors import IndeterminateError, StoreBusyError, StoreUnavailableError
+from shared.store.budget_contract import BudgetCommands
 from shared.store.contract import ReadTx, Tx
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.store import SqliteStore, WriteTx
@@ -23,7 +24,9 @@ from tests.support.transitions import contents
 R = TypeVar("R")
 
 BUSY, IOERR, FULL = 5, 10, 13
-TRANSITIONS = frozenset(name for part in (Tx, WorkCommands) for name in vars(part) if not name.startswith("_"))
+TRANSITIONS = frozenset(
+    name for part in (Tx, WorkCommands, BudgetCommands) for name in vars(part) if not name.startswith("_")
+)
 TRANSITIONS -= set(vars(ReadTx))
 
 

@@ -320,7 +320,7 @@ def test_status_of_a_home_at_work(home: CommandHome, ask: Any) -> None:
     assert "up" not in text.splitlines()[0]
     assert "leads, generation 1" in text
     assert "live  1 of 64 slots in use" in text
-    assert "a person decides" in text
+    assert "needs you" in text
 
 
 def test_status_shows_unproven_stops(home: CommandHome, ask: Any) -> None:

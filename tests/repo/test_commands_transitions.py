@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from shared.store.budget_contract import BudgetCommands
 from shared.store.contract import ReadTx, Tx
 from shared.store.work_contract import WorkCommands
 from tests.support.checkout import ROOT
 
-TRANSITIONS = {name for part in (Tx, WorkCommands) for name in vars(part) if not name.startswith("_")} - set(
-    vars(ReadTx)
-)
+TRANSITIONS = {
+    name for part in (Tx, WorkCommands, BudgetCommands) for name in vars(part) if not name.startswith("_")
+} - set(vars(ReadTx))
 COMMANDS = {
     *("submit", "add_input", "cancel_work", "cancel_attempt", "reconcile", "confirm_stopped", "activate_config"),
     *("retry_work", "hold_work", "release_work", "quarantine_binding", "release_binding"),
+    "settle_gate",
 }
 
 

@@ -85,7 +85,7 @@ def test_a_seed_gives_the_same_history_in_another_process() -> None:
 
 
 SAME = {
-    "coordinator": {"Coordinator", "Leadership", "Candidate", "open_store", "run"},
+    "coordinator": {"Coordinator", "Leadership", "Candidate", "Gates", "ApprovalGate", "open_store", "run"},
     "worker": {
         "Worker",
         "Ports",
@@ -100,7 +100,17 @@ SAME = {
     },
 }
 """What a bootstrap builds or calls that the simulation builds or calls too."""
-REPLACED = {"SystemClock", "Bell", "Ringer", "IncarnationLock", "Watcher", "ZygoteLauncher", "TaskPool", "LocalHost"}
+REPLACED = {
+    "SystemClock",
+    "Bell",
+    "Ringer",
+    "IncarnationLock",
+    "Watcher",
+    "ZygoteLauncher",
+    "TaskPool",
+    "LocalHost",
+    "Asking",
+}
 """The ports: each has a simulated form."""
 NEITHER = {
     "partial",

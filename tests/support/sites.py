@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 
 from coordinator.coordinator import Coordinator
+from coordinator.gates import Gates
 from coordinator.leadership import Candidate, Leadership
 from shared.clock import VirtualClock
 from shared.ids import AttemptId, Incarnation, WorkId, work_of
@@ -121,7 +122,7 @@ class Bench:
 class Head:
     """One coordinator that may lead."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, gates: Gates | None = None) -> None:
         world = site.world
         self.me = world.store.write(lambda tx: tx.next_incarnation("coordinator"))
         site.locks[self.me] = LockState.HELD
@@ -130,7 +131,7 @@ class Head:
         self.watched: dict[str, ProcessIdentity] = {}
         candidate = Candidate(self.me, 1, 1, 1)
         self.leadership = Leadership(self.store, world.clock, candidate, site.probe, self._lead)
-        self.coordinator = Coordinator(self.store, world.clock, self.leadership, site.probe, self)
+        self.coordinator = Coordinator(self.store, world.clock, self.leadership, site.probe, self, gates)
 
     def step(self) -> int:
         """One step."""
@@ -182,9 +183,9 @@ class Site:
         self.benches.append(Bench(self, name, slots=slots, executors=executors))
         return self.benches[-1]
 
-    def head(self) -> Head:
+    def head(self, gates: Gates | None = None) -> Head:
         """Start a coordinator."""
-        self.heads.append(Head(self))
+        self.heads.append(Head(self, gates))
         return self.heads[-1]
 
     def kill(self, one: Bench | Head) -> None:

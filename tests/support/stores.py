@@ -16,14 +16,17 @@ from shared.clock import Clock, VirtualClock
 from shared.home import create_home
 from shared.ids import AttemptId, Incarnation, WorkId, attempt_directory
 from shared.model.attempt import Attempt, AttemptState, Ending, FailureClass, LeaseKey, Snapshot
+from shared.model.budget import Budget
 from shared.model.evidence import Pin, ProcessIdentity
 from shared.model.instant import US_PER_S
+from shared.model.settings import Config, Settings
 from shared.model.work import NewWork, Reason, Work, WorkChange, WorkKind, WorkState
 from shared.policy.capacity import Usage
 from shared.store.contract import Claimed, ClaimRefused, ClaimRequest, Recoverable, Registration, Store, Tx
 from shared.store.sqlite.ballast import Ballast
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.store import create, open_store
+from shared.store.values import ClaimHeld
 
 R = TypeVar("R")
 
@@ -216,6 +219,11 @@ class World:
 
     # --- the life of a job
 
+    def configure(self, *budgets: Budget, **settings: Any) -> int:
+        """Activate a configuration with these budgets; its generation."""
+        config = Config(Settings(**settings), budgets=budgets)
+        return self.store.write(lambda tx: tx.activate_config(config.to_json(), config.digest, "/tenure.toml"))
+
     def submit(self, *, pool: str = "jobs", **what: Any) -> WorkId:
         return self.store.write(lambda tx: tx.submit(new_work(**what), pool))
 
@@ -227,11 +235,12 @@ class World:
             active = tx.config()
             inputs = tuple(tx.pending_inputs(work_id, limit=10))
             snapshot = snapshot_for(work, inputs, None if active is None else active.number)
-            return ClaimRequest(work_id, work.revision, worker, snapshot, LEASE_US, no_refusal)
+            budgets = () if active is None or active.body == "{}" else Config.from_json(active.body).budgets
+            return ClaimRequest(work_id, work.revision, worker, snapshot, LEASE_US, no_refusal, budgets)
 
         return replace(self.store.read(decide), **changes)
 
-    def try_claim(self, work_id: WorkId, worker: Incarnation, **changes: Any) -> Claimed | ClaimRefused:
+    def try_claim(self, work_id: WorkId, worker: Incarnation, **changes: Any) -> Claimed | ClaimHeld | ClaimRefused:
         request = self.request(work_id, worker, **changes)
         return self.as_leader(lambda tx: tx.claim(request))
 

@@ -32,11 +32,12 @@ from tests.support.stores import (
     identity,
     new_work,
 )
+from tests.support.transitions_held import HELD_SCENES
 
 Transition = Callable[[Tx], object]
 Scene = Callable[[World], Transition]
 
-SCENES: dict[str, Scene] = {}
+SCENES: dict[str, Scene] = dict(HELD_SCENES)
 READS = {"checkpoint_due"}
 """Of `Tx`, and no transition."""
 

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from shared.errors import IndeterminateError, StoreBusyError
+from shared.store.budget_contract import BudgetCommands
 from shared.store.contract import ReadTx, Store, Tx
 from shared.store.work_contract import WorkCommands
 
 R = TypeVar("R")
 
-TRANSITIONS = frozenset(name for part in (Tx, WorkCommands) for name in vars(part) if not name.startswith("_"))
+TRANSITIONS = frozenset(
+    name for part in (Tx, WorkCommands, BudgetCommands) for name in vars(part) if not name.startswith("_")
+)
 Journal = list[tuple[str, str]]
 
 

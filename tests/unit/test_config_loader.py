@@ -124,7 +124,7 @@ BINDING = '[binding.a]\ncommand = ["x"]\n'
 
 
 def test_of_several_faults_the_first_in_the_file_is_named_and_the_others_counted() -> None:
-    error = refusal('[binding.b]\ncommand = ["x"]\ntimeout = "5"\n[[budget]]\n[settings]\nx = 1\n[binding.a]\n')
+    error = refusal('[binding.b]\ncommand = ["x"]\ntimeout = "5"\n[schedule]\n[settings]\nx = 1\n[binding.a]\n')
 
     assert error.key == "binding.b.timeout"
     assert str(error).endswith("(and 3 more faults in this file)")
@@ -134,8 +134,6 @@ def test_of_several_faults_the_first_in_the_file_is_named_and_the_others_counted
     ("text", "line", "name"),
     [
         ('[schedule.nightly]\ncron = "0 2 * * *"', 1, "schedule"),
-        ('\n[[budget]]\nunit = "usd"', 2, "budget"),
-        ("[gate.human]", 1, "gate"),
         ("\n\n[executor.docker]", 3, "executor"),
         (BINDING + 'executor = "agent"', 3, "binding.a.executor"),
     ],

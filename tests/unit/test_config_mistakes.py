@@ -15,6 +15,7 @@ def read(text: str) -> Config:
     return parse(text, source="tenure.toml", folder=Path("/etc/x"))
 
 
+BUDGET = '[[budget]]\nunit = "usd"\nmax = 20\n'
 BINDING = '[binding.a]\ncommand = ["x"]\n'
 
 # (faulty text, line, key, part of the message, part of the hint, the same text without the fault)
@@ -45,6 +46,29 @@ MISTAKES = [
     (BINDING + "timeout = 1.5", 3, "binding.a.timeout", "with its unit", None, BINDING + 'timeout = "1500ms"'),
     (BINDING + "timeout = true", 3, "binding.a.timeout", "with its unit", None, BINDING + 'timeout = "1h"'),
     (BINDING + 'retry = { delays = ["5m",\n"10"] }', 4, "binding.a.retry.delays[1]", "needs a unit", None, BINDING + 'retry = { delays = ["5m", "10s"] }'),
+    # budgets
+    ('[[budget]]\nunit = "usd"', 1, "budget[0].max", "budget[0] has no max", "max = 20", BUDGET),
+    ('[[budget]]\nmax = 20', 1, "budget[0].unit", "budget[0] has no unit", 'unit = "usd"', BUDGET),
+    (BUDGET + "per = 'user'", 4, "budget[0].per", 'must be "work" or "scope" or "all"', None, BUDGET + 'per = "work"'),
+    (BUDGET + 'period = "month"', 4, "budget[0].period", 'must be "life" or "day" or "week"', None, BUDGET + 'period = "week"'),
+    ('[[budget]]\nunit = "USD"\nmax = 1', 2, "budget[0].unit", 'is no name for a unit: "USD"', "usd", BUDGET),
+    ('[[budget]]\nunit = "usd"\nmax = 0', 3, "budget[0].max", "must be above 0", None, BUDGET),
+    ('[[budget]]\nunit = "usd"\nmax = -1', 3, "budget[0].max", "must be above 0", None, BUDGET),
+    ('[[budget]]\nunit = "usd"\nmax = nan', 3, "budget[0].max", "must be a number", None, BUDGET),
+    ('[[budget]]\nunit = "usd"\nmax = 1e308', 3, "budget[0].max", "at most 1000000000000", None, BUDGET),
+    ('[[budget]]\nunit = "usd"\nmax = "lots"', 3, "budget[0].max", "must be a number", None, BUDGET),
+    ('[[budget]]\nunit = "usd"\nmax = true', 3, "budget[0].max", "must be a number", None, BUDGET),
+    ('[[budget]]\nunit = "usd"\nmax = 0.0000000000001', 3, "budget[0].max", "more than 12 decimals", None, BUDGET),
+    (BUDGET + "warn_at = 1", 4, "budget[0].warn_at", "between 0 and 1", None, BUDGET + "warn_at = 0.99"),
+    (BUDGET + "warn_at = 0", 4, "budget[0].warn_at", "between 0 and 1", None, BUDGET + "warn_at = 0.01"),
+    (BUDGET + 'per = "all"\nscope = "ops"', 5, "budget[0].scope", "shared by every scope", None, BUDGET + 'per = "all"'),
+    (BUDGET + 'scope = "o p"', 4, "budget[0].scope", "is no name for a scope", None, BUDGET + 'scope = "ops"'),
+    (BUDGET + "[[budget]]\nunit = 'usd'\nmax = 5", 4, "budget[1]", "counts the same as the first budget", "keep the lower", BUDGET),
+    (BUDGET + "limit = 5", 4, "budget[0].limit", "unknown key", None, BUDGET),
+    ('[budget]\nunit = "usd"\nmax = 1', 1, "budget", "budget must be a list", "[[budget]]", BUDGET),
+    # approval
+    (BINDING + 'approval = "yes"', 3, "binding.a.approval", "must be true or false", None, BINDING + "approval = true"),
+    ('[settings]\napproval = ["jobs"]', 2, "settings.approval[0]", 'must be "run_once" or "standing"', None, '[settings]\napproval = ["standing"]'),
     # bounds
     ('[settings]\nlease = "999ms"', 2, "settings.lease", "from 1s to 1h", None, '[settings]\nlease = "1s"'),
     ('[settings]\nlease = "61m"', 2, "settings.lease", "from 1s to 1h", None, '[settings]\nlease = "60m"'),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.config.loader import parse
 from shared.errors import UnsupportedError
+from shared.model.budget import Budget, Per, Period
 from shared.model.settings import (
     DEFAULT,
     Binding,
@@ -24,6 +28,7 @@ from shared.model.settings import (
     registration_of,
     scope_chain,
 )
+from shared.model.work import WorkKind
 
 S = 1_000_000
 
@@ -209,3 +214,51 @@ def test_binding_names(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "2x", "-x", "a/b", "a b", "w41", "ä", "a\n", "a" * 64])
 def test_names_no_binding_can_have(name: str) -> None:
     assert not is_binding_name(name)
+
+
+@pytest.mark.req("B01")
+def test_a_budget_is_read_exactly_and_kept_so() -> None:
+    text = """
+[settings]
+approval = ["standing", "run_once"]
+[binding.a]
+command = ["true"]
+approval = true
+[[budget]]
+unit = "usd"
+max = 20.10
+[[budget]]
+unit = "tokens"
+max = "1000000.000000000001"
+per = "all"
+period = "week"
+warn_at = 0.1
+[[budget]]
+unit = "turns"
+max = 3
+per = "work"
+period = "day"
+scope = "ops/backup"
+"""
+
+    config = parse(text, source="tenure.toml", folder=Path("/etc/x"))
+
+    assert config.budgets == (
+        Budget("usd", Decimal("20.1")),
+        Budget("tokens", Decimal("1000000.000000000001"), Per.ALL, Period.WEEK, None, Decimal("0.1")),
+        Budget("turns", Decimal(3), Per.WORK, Period.DAY, "ops/backup"),
+    )
+    assert config.settings.approval == (WorkKind.RUN_ONCE, WorkKind.STANDING)
+    assert config.bindings[0].approval
+    assert Config.from_json(config.to_json()) == config
+    assert config.digest == parse(text.replace("20.10", "20.1"), source="t", folder=Path("/etc/x")).digest
+
+
+@pytest.mark.req("B01")
+def test_a_configuration_stored_before_there_were_budgets_is_still_read() -> None:
+    stored = json.loads(Config(bindings=(Binding("a", ("true",)),)).to_json())
+    del stored["budgets"], stored["settings"]["approval"], stored["bindings"][0]["approval"]
+
+    config = Config.from_json(json.dumps(stored))
+
+    assert (config.budgets, config.settings.approval, config.bindings[0].approval) == ((), (), False)

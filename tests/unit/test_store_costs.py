@@ -9,6 +9,7 @@ import pytest
 from shared import boundary
 from shared.boundary import Boundary, Side
 from shared.ids import AttemptId, Incarnation, WorkId
+from shared.model.work import Reason
 from tests.support.stores import COMPLETED, LEASE_US, SQLITE, SUCCEEDED, World, ram_folder
 
 COMMITS_PER_JOB = 5
@@ -138,6 +139,8 @@ def cost(world: World, owner: Incarnation) -> int:
             tx.cancellations(WorkId("w2")),
             tx.attempt_events(AttemptId("w2.1"), limit=64),
             tx.unexcluded(WorkId("w2")),
+            tx.held_for([Reason.GATE_HELD], limit=64),
+            tx.has_staged_usage(),
         )
     )
     raw.set_progress_handler(None, 1)
@@ -148,7 +151,7 @@ NUMBERS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE
 COPY_WORK = f"""{NUMBERS} INSERT INTO work SELECT 'w' || (:first + i), :first + i, 'full', binding, command, env, cwd, pool, state,
   reason, reason_limit, priority, revision, :first + i, attempts_used, admission_failures, backoff_since_mono_us, backoff_boot_id,
   backoff_since_at_us, backoff_us, submitted_by, submitted_at_us, ended_at_us, grants, kind, failures_used, hold_by,
-  hold_reason, hold_at_us FROM n JOIN work ON work.id = :like"""
+  hold_reason, hold_at_us, start_hold_by, start_hold_reason, start_hold_at_us, permits FROM n JOIN work ON work.id = :like"""
 
 
 def add_ready(world: World, count: int) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from shared.boundary import Boundary
 from shared.errors import FenceViolationError, IndeterminateError, StoreBusyError, StoreUnavailableError, TenureError
+from shared.store.budget_contract import BudgetCommands
 from shared.store.contract import ReadTx, Tx
 from shared.store.sqlite.connection import Connection
 from shared.store.sqlite.driver import sqlite3
@@ -35,7 +36,7 @@ REPEATS = {
 
 
 def test_every_transition_of_the_contract_has_its_scene() -> None:
-    parts = (Tx, WorkCommands)
+    parts = (Tx, WorkCommands, BudgetCommands)
     offered = {name for part in parts for name in vars(part) if not name.startswith("_")} - set(vars(ReadTx))
 
     assert {transition_of(name) for name in SCENES} == offered - READS

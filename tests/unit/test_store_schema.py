@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 
 from shared.boundary import Boundary
 from shared.errors import FenceViolationError
 from shared.ids import WorkId
+from shared.model.budget import Budget
 from shared.model.instant import US_PER_S
 from shared.store.sqlite.connection import Connection
 from shared.store.sqlite.schema import TRIGGERS
-from tests.support.stores import BACKED_OFF, EXHAUSTED, FAILED, RETURNED, SQLITE, UNPROVEN, World, new_work, ram_folder
+from shared.store.values import GateHold
+from tests.support.stores import (
+    BACKED_OFF,
+    COMPLETED,
+    EXHAUSTED,
+    FAILED,
+    RETURNED,
+    SQLITE,
+    SUCCEEDED,
+    UNPROVEN,
+    World,
+    new_work,
+    ram_folder,
+)
 
 
 def _insert_attempt(attempt_id: str, work_id: str, number: int, *, epoch: int = 1, verb: str = "INSERT") -> str:
@@ -144,6 +159,19 @@ REFUSED = {
     ),
     "an accepted key is not changed": ("UPDATE submission SET digest = 'other' WHERE key = 'k'",),
     "a quarantine says by whom": ("INSERT INTO routine (binding, failures, quarantined_at_us) VALUES ('b', 1, 1)",),
+    "a budget is configured for the first time once": ("UPDATE budget SET since_at_us = 1",),
+    "a ledger never goes back": ("UPDATE ledger SET used = '0.5' WHERE unit = 'turns'",),
+    "a ledger stays whose it is": ("UPDATE ledger SET subject = 'ops' WHERE unit = 'turns'",),
+    "a ledger for life is kept": ("DELETE FROM ledger WHERE unit = 'turns'",),
+    "staged usage is not changed": ("UPDATE usage_pending SET usage = '{}'",),
+    "usage of the ended is not changed": ("UPDATE attempt SET usage = '{\"usd\":\"1\"}' WHERE id = 'w2.1'",),
+    "a settlement of a gate is not changed": ("UPDATE gate_settlement SET verdict = 'refused' WHERE key = 'g'",),
+    "a hold at the start is of held Work": (
+        "UPDATE work SET state = 'ready', revision = 99 WHERE reason = 'gate_held'",
+    ),
+    "a hold at the start says by whom": (
+        "UPDATE work SET start_hold_by = NULL, revision = 99 WHERE reason = 'gate_held'",
+    ),
     "a configuration is written once": ("UPDATE config SET body = '{\"a\":1}' WHERE number = 1",),
 }
 
@@ -186,6 +214,9 @@ ACCEPTED = {
         "DELETE FROM timer WHERE work_id = 'w2'",
     ),
     "a cancelled timer": ("UPDATE timer SET state = 'cancelled', closed_at_us = 1 WHERE work_id = 'w2'",),
+    "a charge": ("UPDATE ledger SET used = '2.5' WHERE unit = 'turns'",),
+    "a ledger of a day that is over": ("UPDATE ledger SET window_at_us = 5", "DELETE FROM ledger"),
+    "settled usage": ("DELETE FROM usage_pending",),
     "a new leader": ("UPDATE leader SET generation = generation + 1, owner = 'x.1'",),
 }
 
@@ -223,6 +254,16 @@ def _fill(world: World) -> None:
     world.store.write(lambda tx: tx.submit(new_work(), "jobs", key="k"))
     world.clock.advance(US_PER_S)
     world.fire(WorkId("w6"))
+    world.configure(Budget("turns", Decimal(9)), Budget("minutes", Decimal(9)))
+    charged = world.running(owner)
+    world.clock.advance(US_PER_S)
+    world.store.write(lambda tx: tx.finish(charged, SUCCEEDED, COMPLETED))
+    asked = world.submit()
+    world.try_claim(asked, owner, gate_hold=GateHold("approval", "ask"))
+    world.store.write(
+        lambda tx: tx.settle_gate(asked, holder="approval", verdict="admitted", by="t", reason="t", key="g")
+    )
+    world.try_claim(world.submit(), owner, gate_hold=GateHold("approval", "ask"))
 
 
 def _run(connection: Connection, statements: tuple[str, ...]) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from shared.boundary import Boundary
 from shared.errors import KeyReusedError, NotFoundError, RefusedError, StoreUnavailableError
 from shared.ids import WorkId, work_id
+from shared.model.budget import Budget
 from shared.model.work import NewWork, WorkChange, WorkKind, WorkState
 from shared.policy.steps import WorkEvent, is_final_work
 from shared.policy.submission import input_digest, work_digest
@@ -19,6 +22,9 @@ INSERT_WORK = """INSERT INTO work (id, number, scope, binding, command, env, cwd
     :kind, 0)"""
 INSERT_INPUT = "INSERT INTO input (work_id, body, accepted_at_us) VALUES (?, ?, ?) RETURNING number"
 INSERT_SUBMISSION = "INSERT INTO submission (key, digest, work_id, input, accepted_at_us) VALUES (?, ?, ?, ?, ?)"
+KNOW_BUDGET = """INSERT INTO budget (unit, per, period, scope, since_staged, since_at_us)
+  VALUES (?, ?, ?, ?, (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'usage_pending'), ?)
+  ON CONFLICT (unit, per, period, scope) DO NOTHING"""
 INSERT_CONFIG = "INSERT INTO config (number, body, digest, source_path, activated_at_us) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -109,6 +115,9 @@ class Commands(Writing):
         number = 1 if active is None else active.number + 1
         self._db.rows(INSERT_CONFIG, (number, body, digest, source_path, self._now.wall_us))
         self._event("config.activated", {"number": number, "digest": digest})
+        for budget in map(Budget.from_plain, json.loads(body).get("budgets", [])):
+            key = (budget.unit, budget.per, budget.period, budget.scope or "")
+            self._db.rows(KNOW_BUDGET, (*key, self._now.wall_us))
         self._note(Boundary.CONFIG_COMMIT, COORDINATOR)
         return number
 

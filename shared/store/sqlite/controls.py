@@ -9,7 +9,8 @@ from shared.model.attempt import Attempt, AttemptState
 from shared.model.timer import TimerState, is_due
 from shared.model.work import Reason, Work, WorkChange, WorkKind, WorkState
 from shared.policy.steps import WorkEvent, is_final_work
-from shared.store.sqlite.ends import QUARANTINE, Ends
+from shared.store.sqlite.ends import QUARANTINE
+from shared.store.sqlite.gating import Gating
 from shared.store.sqlite.rows import timer_of_row
 from shared.wake import COORDINATOR
 
@@ -25,7 +26,7 @@ _AT_REST = (WorkState.IDLE, WorkState.READY, WorkState.BACKOFF)
 _FAILED = (AttemptState.FAILED, AttemptState.TIMED_OUT, AttemptState.INTERRUPTED)
 
 
-class Controls(Ends):
+class Controls(Gating):
     """See `work_contract.WorkCommands`."""
 
     def fire_timer(self, timer_id: int) -> None:
@@ -91,6 +92,9 @@ class Controls(Ends):
     def release_work(self, work_id: WorkId, *, by: str, reason: str) -> None:
         """See `WorkCommands.release_work`."""
         work = self._known(work_id)
+        if work.hold is None and work.start_hold is not None:
+            self._release_start(work, by, reason)
+            return
         if work.hold is None:
             raise RefusedError(f"no person holds {work_id}: it is {work.state}", hint=self._other_way(work))
         self._set_hold(work, None, None)
@@ -100,6 +104,16 @@ class Controls(Ends):
             event, state = (WorkEvent.LIFTED, WorkState.READY) if waits else (WorkEvent.RESTED, WorkState.IDLE)
             lifted = WorkChange(state, None, None, work.admission_failures, work.failures_used)
             self._step_work(self._known(work_id), event, lifted)
+        self._note(Boundary.COMMAND_COMMIT, COORDINATOR)
+
+    def _release_start(self, work: Work, by: str, reason: str) -> None:
+        if work.reason is Reason.GATE_HELD and work.start_hold is not None:
+            gate = work.start_hold.by
+            raise RefusedError(
+                f"gate {gate} holds {work.id}, and it alone settles that",
+                hint=f"`tenure gate admit {work.id}`, or `tenure gate refuse {work.id}`",
+            )
+        self._release_budget(work, by, reason)
         self._note(Boundary.COMMAND_COMMIT, COORDINATOR)
 
     def _other_way(self, work: Work) -> str | None:

@@ -8,11 +8,12 @@ from shared.boundary import Boundary
 from shared.ids import AttemptId, attempt_id
 from shared.model.attempt import AttemptState
 from shared.model.host import PASSES_KEPT, PassRecord
-from shared.model.work import Reason, Work, WorkState
+from shared.model.work import Permit, Reason, Work, WorkState
 from shared.policy.capacity import Wait
 from shared.policy.steps import WorkEvent, step_work
 from shared.store.contract import Claimed, ClaimRefused, ClaimRequest, UnreadableRow
-from shared.store.sqlite.writing import Writing
+from shared.store.sqlite.charging import A_TURN, Charging
+from shared.store.values import ClaimHeld
 
 FOREIGN_LEASES = """SELECT attempt_id FROM lease
   WHERE revoked_at_us IS NULL AND boot_id <> :boot ORDER BY expires_mono_us, attempt_id"""
@@ -23,7 +24,7 @@ CARRY_BACKOFF = """UPDATE work SET backoff_us = :after, backoff_since_mono_us = 
     backoff_since_at_us = :wall, revision = revision + 1 WHERE id = :work AND state = 'backoff'"""
 UNACCEPTED_LEASES = """SELECT attempt_id FROM lease WHERE accepted_at_us IS NULL AND revoked_at_us IS NULL AND boot_id = :boot
   AND claimed_mono_us <= :mono - :timeout ORDER BY claimed_mono_us, attempt_id"""
-CLAIM_WORK = """UPDATE work SET state = :state, reason = NULL, reason_limit = NULL, pool = :pool, attempts_used = :number,
+CLAIM_WORK = """UPDATE work SET state = :state, reason = NULL, reason_limit = NULL, pool = :pool, attempts_used = :number, permits = '',
   revision = revision + 1 WHERE id = :work AND revision = :revision AND state = 'ready' RETURNING id"""
 INSERT_ATTEMPT = """INSERT INTO attempt (id, work_id, number, epoch, state, exclusion, invoke, isolated, relaunches, pool, scope,
     budget_us, budget_since_mono_us, budget_boot_id, budget_since_at_us, started_at_us)
@@ -50,7 +51,7 @@ MARK_CLOCK = """INSERT INTO clock (id, boot_id, offset_us, jumped_at_us, jumped_
     jumped_by_us = coalesce(:by, jumped_by_us)"""
 
 
-class Coordination(Writing):
+class Coordination(Charging):
     """See `contract.Tx`, "Leader's transitions"."""
 
     def revoke_foreign_boots(self) -> int:
@@ -83,7 +84,7 @@ class Coordination(Writing):
         self._note(Boundary.RECOVERY_COMMIT)
         return found
 
-    def claim(self, request: ClaimRequest) -> Claimed | ClaimRefused:
+    def claim(self, request: ClaimRequest) -> Claimed | ClaimHeld | ClaimRefused:
         """See `Tx.claim`."""
         self._require_leading()
         work = self.work(request.work_id)
@@ -94,7 +95,13 @@ class Coordination(Writing):
         refusal = self._quarantine(request, work) or self._limit(request)
         if refusal is not None:
             return ClaimRefused(None, *refusal)
+        held = self._held_for(request, work)
+        if held is not None:
+            self._note(Boundary.CLAIM_COMMIT)
+            return ClaimHeld(held)
         name = self._insert_attempt(request, work)
+        if request.budgets:
+            self._charge(request.budgets, A_TURN, work.id, work.scope, self._now.wall_us)
         self._consume(request, name)
         facts = {"worker": request.worker, "inputs": request.snapshot.inputs, "to": AttemptState.LAUNCHING}
         self._event("attempt.claimed", facts, attempt=name, epoch=1)
@@ -113,6 +120,8 @@ class Coordination(Writing):
             return "config"
         if not self._offers(request.worker, request.snapshot.registration):
             return "worker"
+        if request.by_permit and Permit.GATE not in work.permits:
+            return "work"
         return None
 
     def _quarantine(self, request: ClaimRequest, work: Work) -> tuple[Reason, str | None] | None:
@@ -129,6 +138,14 @@ class Coordination(Writing):
         if self.unexcluded(request.work_id) is not None:
             return Reason.STOP_UNPROVEN, None
         return request.refusal(self.usage())
+
+    def _held_for(self, request: ClaimRequest, work: Work) -> Reason | None:
+        """Hold the Work instead of starting it: for a gate, else for a budget that has no room left. Rule: G03, B04."""
+        if request.gate_hold is not None:
+            gate = request.gate_hold
+            self._hold_start(work, Reason.GATE_HELD, gate.gate, gate.reason, {"gate": gate.gate})
+            return Reason.GATE_HELD
+        return Reason.OVER_BUDGET if self._hold_over_budget(work, request.budgets) else None
 
     def _insert_attempt(self, request: ClaimRequest, work: Work) -> AttemptId:
         number = work.attempts_used + 1

@@ -10,11 +10,11 @@ from shared.model.attempt import Attempt, AttemptState, Ending, Exclusion
 from shared.model.work import RoutineNews, WorkChange, WorkState
 from shared.policy.retry import hint_fault
 from shared.policy.steps import WORK_EVENT_OF_STATE, ending_event
+from shared.store.sqlite.charging import Charging
 from shared.store.sqlite.fragments import CHARGE
-from shared.store.sqlite.writing import Writing
 
 SET_ENDED = f"""UPDATE attempt SET state = :state, recovered_from = NULL, ended_at_us = :wall, exit_status = :exit_status,
-    failure = :failure, error = :error, exclusion = :exclusion, exclusion_proof = :proof, {CHARGE}"""
+    failure = :failure, error = :error, usage = :usage, exclusion = :exclusion, exclusion_proof = :proof, {CHARGE}"""
 END_ATTEMPT = f"{SET_ENDED} WHERE id = :attempt AND epoch = :epoch AND ended_at_us IS NULL RETURNING id"
 RETURN_INPUTS = "UPDATE input SET consumed_by = NULL WHERE consumed_by = ?"
 
@@ -32,7 +32,7 @@ _TRIED_AGAIN = (WorkState.READY, WorkState.BACKOFF, WorkState.HELD)
 _TOOK_EFFECT = (AttemptState.SUCCEEDED, AttemptState.HANDED_OFF)
 
 
-class Ends(Writing):
+class Ends(Charging):
     """Pieces of the transitions that end an attempt."""
 
     def _ended_params(self, attempt: Attempt, ending: Ending) -> dict[str, object]:
@@ -42,6 +42,7 @@ class Ends(Writing):
             "exit_status": ending.exit_status,
             "failure": ending.failure,
             "error": self._error_told(ending),
+            "usage": self._stage(attempt, ending.usage),
             "exclusion": Exclusion.HELD if ending.proof is None else Exclusion.RELEASED,
             "proof": ending.proof,
         }
@@ -70,6 +71,8 @@ class Ends(Writing):
         self._end_segment(attempt)
         self._revoke(attempt.id, "ended" if ending.state is not AttemptState.CANCELLED else "cancelled")
         told = {"exit_status": ending.exit_status, "failure": ending.failure, "proof": ending.proof, "why": ending.why}
+        if ending.usage_refused is not None:
+            told["usage_refused"] = ending.usage_refused
         self._attempt_event(attempt, ending.state.value, ending.state, {**told, **facts})
         ended_seq = self.notes.last_seq
         if ending.proof is None:

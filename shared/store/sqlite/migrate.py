@@ -53,7 +53,17 @@ def _second(db: Database) -> None:
     _bring(db, "clock")
     _bring(db, "unreadable")
     _bring(db, "work", kind="'run_once'", failures_used="0")
-    for table in ("timer", "submission", "routine"):
+    _bring(db, "attempt")
+    for table in (
+        "timer",
+        "submission",
+        "routine",
+        "budget",
+        "ledger",
+        "usage_pending",
+        "budget_notice",
+        "gate_settlement",
+    ):
         _bring(db, table)
     db.execute(ARM_BACKOFFS)
 

@@ -6,15 +6,13 @@ time it is bound, which costs ten times what running it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from shared.errors import UnreadableError
 from shared.ids import AttemptId, Incarnation, WorkId, attempt_directory
 from shared.model.attempt import Attempt, Lease, LeaseKey, Segment, Snapshot
 from shared.model.cancel import Cancellation
 from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker
-from shared.model.instant import Instant
 from shared.model.settings import scope_chain
 from shared.model.work import Input, Work, WorkState
 from shared.policy.capacity import Usage
@@ -22,7 +20,7 @@ from shared.policy.lease import budget_left_us
 from shared.policy.steps import is_final_work
 from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState, ReadyPage, Recoverable, UnreadableRow
 from shared.store.sqlite import readable, rows
-from shared.store.sqlite.connection import Connection, Row
+from shared.store.sqlite.connection import Row
 from shared.store.sqlite.fragments import ACCEPT_BY, LIVE, NOT_LIVE, RECOVERABLE, SLOT, UNEXCLUDED
 from shared.store.sqlite.work_reads import WorkReads
 
@@ -101,25 +99,6 @@ NEEDS_PERSON = "SELECT * FROM attempt WHERE state = 'recovery_required' ORDER BY
 
 class Reads(WorkReads):
     """Reads of one snapshot; implements `contract.ReadTx`."""
-
-    def __init__(self, connection: Connection, now: Instant) -> None:
-        super().__init__(connection, now)
-        self._skipped: list[UnreadableRow] = []
-
-    @property
-    def skipped(self) -> Sequence[UnreadableRow]:
-        """See `ReadTx.skipped`."""
-        return self._skipped
-
-    def _readable(self, found: Iterable[Row], parse: Callable[[Row], T]) -> list[T]:
-        """What these rows say; those that cannot be read are left out, and remembered. Rule: S05."""
-        kept = []
-        for row in found:
-            try:
-                kept.append(parse(row))
-            except UnreadableError as error:
-                self._skipped.append(UnreadableRow(error.table, error.key, error.column))
-        return kept
 
     def work(self, work_id: WorkId) -> Work | None:
         row = self._db.one(WORK, {"work": work_id})

@@ -32,7 +32,8 @@ from shared.model.instant import Instant
 from shared.model.settings import is_scope_name
 from shared.model.stop import StopResult
 from shared.model.timer import Timer, TimerKind, TimerState
-from shared.model.work import Hold, Input, Reason, Work, WorkKind, WorkState
+from shared.model.usage import Usage
+from shared.model.work import Hold, Input, Permit, Reason, StartHold, Work, WorkKind, WorkState
 from shared.store.contract import ConfigGeneration, Event, Routine
 from shared.store.sqlite.connection import DamagedRow, Row
 
@@ -95,7 +96,24 @@ def _work(row: Row | Mapping[str, Any], decoded: _Decode) -> Work:
         kind=WorkKind(row["kind"]),
         failures_used=row["failures_used"],
         hold=None if row["hold_by"] is None else Hold(row["hold_by"], row["hold_reason"], row["hold_at_us"]),
+        start_hold=_start_hold_of_row(row),
+        permits=decoded("permits", _permits, frozenset()),
     )
+
+
+def _start_hold_of_row(row: Row | Mapping[str, Any]) -> StartHold | None:
+    if row["start_hold_by"] is None:
+        return None
+    return StartHold(row["start_hold_by"], row["start_hold_reason"], row["start_hold_at_us"])
+
+
+def _permits(text: str) -> frozenset[Permit]:
+    return frozenset(Permit(word) for word in text.split())
+
+
+def permits_text(permits: Iterable[Permit]) -> str:
+    """Permits as a Work's row has them."""
+    return " ".join(sorted(permits))
 
 
 def attempt_of_row(row: Row) -> Attempt:
@@ -127,7 +145,12 @@ def attempt_of_row(row: Row) -> Attempt:
         ended_at_us=row["ended_at_us"],
         segments_dropped=row["segments_dropped"],
         segments_dropped_us=row["segments_dropped_us"],
+        usage=_decoded("attempt", key, row, "usage", _usage),
     )
+
+
+def _usage(text: str) -> Usage:
+    return Usage.from_plain(json.loads(text))
 
 
 def _pin_of_row(row: Row) -> Pin | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from shared.model.attempt import SEGMENTS_KEPT
 from shared.store.sqlite.fragments import RECOVERABLE, SLOT, UNEXCLUDED
+from shared.store.sqlite.schema_budgets import BUDGET_FENCES, BUDGET_INDEXES, BUDGET_TABLES
 
 APPLICATION_ID = 0x746E7572  # "tnur"
 SCHEMA_VERSION = 2
@@ -32,6 +33,9 @@ TABLES = (
   backoff_us INTEGER, submitted_by TEXT NOT NULL, submitted_at_us INTEGER NOT NULL, ended_at_us INTEGER, grants TEXT NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('run_once', 'standing')), failures_used INTEGER NOT NULL,
   hold_by TEXT, hold_reason TEXT, hold_at_us INTEGER,
+  start_hold_by TEXT, start_hold_reason TEXT, start_hold_at_us INTEGER, permits TEXT NOT NULL DEFAULT '',
+  CHECK ((start_hold_by IS NULL) = (start_hold_reason IS NULL) AND (start_hold_by IS NULL) = (start_hold_at_us IS NULL)),
+  CHECK (start_hold_by IS NULL OR (state = 'held' AND reason IN ('over_budget', 'gate_held'))),
   CHECK ((hold_by IS NULL) = (hold_reason IS NULL) AND (hold_by IS NULL) = (hold_at_us IS NULL)),
   CHECK ((ended_at_us IS NOT NULL) = (state IN ({_WORK_FINAL}))),
   CHECK (CASE WHEN state = 'backoff' THEN backoff_us IS NOT NULL AND backoff_boot_id IS NOT NULL
@@ -54,7 +58,7 @@ TABLES = (
   budget_us INTEGER NOT NULL CHECK (budget_us >= 0), budget_since_mono_us INTEGER NOT NULL, budget_boot_id TEXT NOT NULL,
   budget_since_at_us INTEGER NOT NULL, exit_status INTEGER, failure TEXT, error TEXT,
   started_at_us INTEGER NOT NULL, ended_at_us INTEGER, segments_dropped INTEGER NOT NULL DEFAULT 0,
-  segments_dropped_us INTEGER NOT NULL DEFAULT 0,
+  segments_dropped_us INTEGER NOT NULL DEFAULT 0, usage TEXT NOT NULL DEFAULT '{{}}',
   UNIQUE (work_id, number), UNIQUE (id, epoch),
   CHECK ((ended_at_us IS NOT NULL) = (state IN ({_FINISHED}))),
   CHECK (exclusion = 'held' OR (ended_at_us IS NOT NULL AND exclusion_proof IS NOT NULL)),
@@ -147,6 +151,7 @@ TABLES = (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, at_us INTEGER NOT NULL, kind TEXT NOT NULL, work_id TEXT, attempt_id TEXT,
   epoch INTEGER, data TEXT NOT NULL
 ) STRICT""",
+    *BUDGET_TABLES,
 )
 
 INDEXES = (
@@ -176,6 +181,7 @@ INDEXES = (
     "CREATE INDEX cancellation_work ON cancellation (work_id, id)",
     "CREATE INDEX cancellation_attempt ON cancellation (attempt_id)",
     "CREATE INDEX event_attempt ON event (attempt_id) WHERE attempt_id IS NOT NULL",
+    *BUDGET_INDEXES,
 )
 
 
@@ -233,7 +239,7 @@ TRIGGERS = (
         "attempt_ended",
         "UPDATE ON attempt",
         "OLD.ended_at_us IS NOT NULL AND (NEW.state <> OLD.state OR NEW.ended_at_us IS NOT OLD.ended_at_us"
-        " OR NEW.epoch <> OLD.epoch OR NEW.exit_status IS NOT OLD.exit_status)",
+        " OR NEW.epoch <> OLD.epoch OR NEW.exit_status IS NOT OLD.exit_status OR NEW.usage <> OLD.usage)",
         "an ended attempt was changed",
     ),
     _refuse(
@@ -330,4 +336,5 @@ TRIGGERS = (
     ),
     _refuse("timer_live", "DELETE ON timer", "OLD.state = 'armed'", "an armed timer was deleted"),
     _refuse("submission_kept", "UPDATE ON submission", "1", "an accepted key was changed"),
+    *(_refuse(*fence) for fence in BUDGET_FENCES),
 )

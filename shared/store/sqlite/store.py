@@ -19,7 +19,6 @@ from shared.model.instant import US_PER_S
 from shared.store.contract import ReadTx, Tx
 from shared.store.sqlite import checks, wal
 from shared.store.sqlite.ballast import Ballast, is_full
-from shared.store.sqlite.cancels import Cancels
 from shared.store.sqlite.commands import Commands
 from shared.store.sqlite.connection import Connect, Connection, Seam
 from shared.store.sqlite.controls import Controls
@@ -45,7 +44,7 @@ PRESENT = """SELECT (SELECT value FROM meta WHERE key = 'incarnation'),
 """Which store it is, and how far its changefeed has come."""
 
 
-class WriteTx(Commands, Controls, Cancels, Registrations, Coordination, Takeovers, Holding, Stops):
+class WriteTx(Commands, Controls, Registrations, Coordination, Takeovers, Holding, Stops):
     """All transitions; implements `contract.Tx`."""
 
     def __init__(self, connection: Connection, store: SqliteStore) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from shared.ids import WorkId
-from shared.model.instant import Instant
 from shared.model.timer import Timer
 from shared.store.contract import Routine, Submission
 from shared.store.sqlite import rows
-from shared.store.sqlite.connection import Connection
+from shared.store.sqlite.budget_reads import BudgetReads
 
 TIMER = "SELECT * FROM timer WHERE work_id = ? AND state = 'armed'"
 LAST_TIMER = "SELECT * FROM timer WHERE work_id = ? ORDER BY id DESC LIMIT 1"
@@ -22,18 +21,8 @@ ROUTINES = "SELECT * FROM routine WHERE failures > 0 OR quarantined_at_us IS NOT
 SUBMISSION = "SELECT * FROM submission WHERE key = ?"
 
 
-class WorkReads:
+class WorkReads(BudgetReads):
     """See `work_contract.WorkReads`."""
-
-    def __init__(self, connection: Connection, now: Instant) -> None:
-        self._db = connection
-        self._now = now
-        self._clock = {"boot": now.boot_id, "mono": now.mono_us}
-
-    @property
-    def now(self) -> Instant:
-        """See `ReadTx.now`."""
-        return self._now
 
     def timer(self, work_id: WorkId) -> Timer | None:
         """See `WorkReads.timer`."""

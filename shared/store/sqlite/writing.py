@@ -28,7 +28,9 @@ WORK_STEP = """UPDATE work SET state = :state, reason = :reason, reason_limit = 
   ready_seq = :ready_seq, admission_failures = :failures, failures_used = :failures_used, ended_at_us = :ended_at,
   backoff_us = :backoff_us, backoff_since_mono_us = :since_mono, backoff_boot_id = :since_boot, backoff_since_at_us = :since_at,
   hold_by = CASE WHEN :ended_at IS NULL THEN hold_by END, hold_reason = CASE WHEN :ended_at IS NULL THEN hold_reason END,
-  hold_at_us = CASE WHEN :ended_at IS NULL THEN hold_at_us END
+  hold_at_us = CASE WHEN :ended_at IS NULL THEN hold_at_us END,
+  start_hold_by = NULL, start_hold_reason = NULL, start_hold_at_us = NULL,
+  permits = CASE WHEN :ended_at IS NULL THEN permits ELSE '' END
   WHERE id = :work AND revision = :revision RETURNING id"""
 END_SEGMENT = """UPDATE segment SET ended_at_us = :wall, active_us = :active
   WHERE attempt_id = :attempt AND ended_at_us IS NULL"""

@@ -13,6 +13,7 @@ from shared.model.instant import US_PER_S
 from shared.model.work import Hold, Reason, RoutineNews, WorkChange, WorkKind, WorkState
 from shared.policy.capacity import Wait
 from shared.store.contract import Claimed, ClaimRefused
+from shared.store.values import ClaimHeld
 from shared.wake import COORDINATOR
 from tests.contract.store_cases import case
 from tests.support.stores import BACKED_OFF, COMPLETED, EXHAUSTED, FAILED, SUCCEEDED, World, new_work
@@ -265,7 +266,7 @@ def end(world: World, *, worked: bool, after: int = 3) -> None:
     world.store.write(lambda tx: tx.finish(key, ending, replace(change, routine=news)))
 
 
-def claim_of(world: World, binding: str | None, *, command: bool) -> Claimed | ClaimRefused:
+def claim_of(world: World, binding: str | None, *, command: bool) -> Claimed | ClaimHeld | ClaimRefused:
     work = replace(new_work(), binding=binding, command=("true",) if command else None)
     work_id = world.store.write(lambda tx: tx.submit(work, "jobs"))
     owner = world.worker(f"worker-{len(world.rung) + 1}")

@@ -1,0 +1,103 @@
+"""What waits for a person, in one list: outcomes that are unknown, gates, budgets, quarantines, stops that nobody proves.
+
+Rule: requirements B06, G05, C04; issue item "needs you".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.commands.json_views import Json
+from shared.commands.render import duration, escaped, iso
+from shared.model.instant import Instant
+from shared.model.work import Reason
+from shared.store.contract import ReadTx
+
+SHOWN_MAX = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing a person has to see to.
+
+    Attributes:
+        kind: `recovery_required`, `gate_held`, `over_budget`, `quarantined` or `stop_unproven`.
+        subject: A work, an attempt, or a binding.
+        step: The command that goes on from here, without `tenure`.
+    """
+
+    kind: str
+    subject: str
+    why: str
+    since_at_us: int | None
+    step: str
+
+
+def read_needs(tx: ReadTx) -> list[Need]:
+    """What waits for a person, kind by kind; at most `SHOWN_MAX` of each."""
+    return [*_unknown(tx), *_at_gates(tx), *_over_budget(tx), *_quarantined(tx), *_unproven(tx)]
+
+
+def need_view(need: Need) -> Json:
+    """For programs."""
+    return {
+        "kind": need.kind,
+        "subject": need.subject,
+        "why": need.why,
+        "since": iso(need.since_at_us),
+        "step": f"tenure {need.step}",
+    }
+
+
+def need_row(need: Need, now: Instant) -> list[str]:
+    """For people."""
+    since = "" if need.since_at_us is None else f"for {duration(max(0, now.wall_us - need.since_at_us))}"
+    return [need.subject, need.kind, since, escaped(need.why), f"tenure {need.step}"]
+
+
+def _unknown(tx: ReadTx) -> list[Need]:
+    return [
+        Need("recovery_required", one.id, one.error or "", one.started_at_us, f"attempt show {one.id}")
+        for one in tx.needs_person(limit=SHOWN_MAX)
+    ]
+
+
+def _at_gates(tx: ReadTx) -> list[Need]:
+    return [
+        Need(Reason.GATE_HELD, work.id, work.start_hold.reason, work.start_hold.since_at_us, f"gate admit {work.id}")
+        for work in tx.held_for([Reason.GATE_HELD], limit=SHOWN_MAX)
+        if work.start_hold is not None
+    ]
+
+
+def _over_budget(tx: ReadTx) -> list[Need]:
+    return [
+        Need(
+            Reason.OVER_BUDGET, work.id, work.start_hold.reason, work.start_hold.since_at_us, f"work release {work.id}"
+        )
+        for work in tx.held_for([Reason.OVER_BUDGET], limit=SHOWN_MAX)
+        if work.start_hold is not None
+    ]
+
+
+def _quarantined(tx: ReadTx) -> list[Need]:
+    return [
+        Need(Reason.QUARANTINED, one.binding, one.reason or "", one.quarantined_at_us, f"binding release {one.binding}")
+        for one in tx.routines(limit=SHOWN_MAX)
+        if one.quarantined_at_us is not None
+    ]
+
+
+def _unproven(tx: ReadTx) -> list[Need]:
+    """Stops that were tried and not proven; one that was never tried needs nobody yet."""
+    return [
+        Need(
+            Reason.STOP_UNPROVEN,
+            order.attempt_id,
+            f"{order.why}; not proven in {order.tries} tries",
+            order.ordered_at_us,
+            f"attempt show {order.attempt_id}",
+        )
+        for order in tx.stop_orders(limit=SHOWN_MAX)
+        if order.tries
+    ]
