@@ -44,6 +44,8 @@ class Job:
             so it may be left to a person. A job that nothing of that happened to must not.
         may_run_again: Its binding declares it safe to replay, or has a retry policy: an attempt that ran may be followed by
             another.
+        may_stay_open: The store was older than its home and was refused for good, as no newer copy of it was left; it may never be
+            settled, or even start.
         output: What it prints when it is left alone; None: that is not looked at.
     """
 
@@ -55,17 +57,18 @@ class Job:
     may_be_killed: bool = False
     may_need_person: bool = False
     may_run_again: bool = False
+    may_stay_open: bool = False
     output: str | None = OUTPUT
 
     @property
     def may_be_cut_short(self) -> bool:
         """Whether it may have started and not come to its last line."""
-        return self.cancelled or self.may_time_out or self.may_be_killed
+        return self.cancelled or self.may_time_out or self.may_be_killed or self.may_stay_open
 
     @property
     def may_never_start(self) -> bool:
         """Whether it may be settled, or left to a person, without having started."""
-        return self.cancelled or self.cannot_run or self.may_time_out or self.may_need_person
+        return self.cancelled or self.cannot_run or self.may_time_out or self.may_need_person or self.may_stay_open
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class Go:
         epoch, pid: Of the launch whose gate it is; the shim's pid.
         now, lease: When its holder decided to open it, and the lease as committed then; whoever is frozen after that opens it late.
         attempt: As committed when GO was sent; None: the store does not know it.
+        was_forgotten: That launch was pinned, in a commit that the store had lost by then.
     """
 
     attempt_id: AttemptId
@@ -84,6 +88,7 @@ class Go:
     now: Instant
     attempt: Attempt | None
     lease: Lease | None
+    was_forgotten: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,19 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Backward:
+    """A commit into a store that knew less than whoever committed had seen of it (simulation only).
+
+    Attributes:
+        seen_seq: The last event after the commit before of that process; `seq`: after this one.
+    """
+
+    who: str
+    seen_seq: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class History:
     """Everything the checks look at.
 
@@ -139,7 +157,8 @@ class History:
         cancellations: By Work, in order.
         outputs: What each pinned attempt wrote to its standard output.
         faults: Actors that died of an error of ours.
-        gos, lives, looks: As far as whoever recorded them could see; () when not at all.
+        gos, lives, looks, backwards: As far as whoever recorded them could see; () when not at all.
+        lost: Events that were committed, and that the store forgot when it went back in time; other events have their numbers now.
     """
 
     jobs: tuple[Job, ...]
@@ -160,6 +179,8 @@ class History:
     gos: tuple[Go, ...] = ()
     lives: tuple[Life, ...] = ()
     looks: tuple[Look, ...] = ()
+    backwards: tuple[Backward, ...] = ()
+    lost: tuple[Event, ...] = ()
 
     def lines_of(self, work_id: WorkId, mark: Mark) -> list[Line]:
         """What the jobs of one Work said."""
@@ -183,6 +204,8 @@ class Seen:
     gos: tuple[Go, ...] = ()
     lives: tuple[Life, ...] = ()
     looks: tuple[Look, ...] = ()
+    backwards: tuple[Backward, ...] = ()
+    lost: tuple[Event, ...] = ()
 
 
 NOTHING_SEEN = Seen()
@@ -244,7 +267,7 @@ def _record(
         segments={attempt_id: tuple(tx.segments(attempt_id)) for attempt_id in attempts},
         leases={name: found for name, found in leases.items() if found is not None},
         pending_inputs={work_id: tuple(tx.pending_inputs(work_id, limit=INPUTS_MAX)) for work_id in works},
-        events=_all_events(tx),
+        events=all_events(tx),
         open_orders=tuple(tx.stop_orders(limit=len(attempts) + 1)),
         cancellations={work_id: tuple(tx.cancellations(work_id)) for work_id in works},
         outputs={attempt.id: output_of(attempt) for attempt in attempts.values() if attempt.pin},
@@ -252,6 +275,17 @@ def _record(
         gos=seen.gos,
         lives=seen.lives,
         looks=seen.looks,
+        backwards=seen.backwards,
+        lost=seen.lost,
+    )
+
+
+def pins_in(events: Sequence[Event]) -> frozenset[tuple[AttemptId, int]]:
+    """The launches that some events tell of as pinned: attempt and epoch."""
+    return frozenset(
+        (event.attempt_id, event.epoch)
+        for event in events
+        if event.kind == "attempt.pinned" and event.attempt_id is not None and event.epoch is not None
     )
 
 
@@ -285,7 +319,8 @@ def _all_works(tx: ReadTx) -> dict[WorkId, Work]:
     return works
 
 
-def _all_events(tx: ReadTx) -> tuple[Event, ...]:
+def all_events(tx: ReadTx) -> tuple[Event, ...]:
+    """The whole changefeed."""
     events: list[Event] = []
     after = 0
     while page := tx.events(after=after, limit=PAGE):

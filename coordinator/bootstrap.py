@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 
 from coordinator.coordinator import Coordinator
@@ -24,7 +24,8 @@ from shared.policy.lease import leader_lease_us, store_wait_us
 from shared.process.filelock import IncarnationLock, probe
 from shared.process.watcher import Watcher
 from shared.store.active import active_config
-from shared.store.regress import check_regressed
+from shared.store.contract import Store
+from shared.store.regress import check_regressed, names_in
 from shared.store.sqlite.store import open_store
 from shared.wake import COORDINATOR, Bell, Ringer
 
@@ -42,11 +43,7 @@ def main(options: ChildOptions) -> None:
     clock = host_clock(home.path)
     ringer = Ringer(home.run)
     store = open_store(home.path, clock, ring=ringer, check=True)
-    older = check_regressed(store, home.attempts)
-    if older:
-        raise StoreUnavailableError(
-            "store_regressed", f"the store is older than its home: {older[0]}", hint="see `tenure doctor`"
-        )
+    refuse_older(store, names_in(home.attempts))
     name = store.write(lambda tx: tx.next_incarnation(COORDINATOR))
     lock = IncarnationLock.take(home.run / f"{name}.lock")
     bell = Bell(home.run, name)
@@ -83,6 +80,19 @@ def main(options: ChildOptions) -> None:
         store.close()
         ringer.close()
         lock.release()
+
+
+def refuse_older(store: Store, names: Iterable[str]) -> None:
+    """Go no further with a store that is older than the directories of that name.
+
+    Raises:
+        StoreUnavailableError: `store_regressed`.
+    """
+    older = check_regressed(store, names)
+    if older:
+        raise StoreUnavailableError(
+            "store_regressed", f"the store is older than its home: {older[0]}", hint="see `tenure doctor`"
+        )
 
 
 def run(coordinator: Coordinator, clock: Clock, bell: Wake, stop: Stop) -> None:

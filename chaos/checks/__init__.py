@@ -52,6 +52,7 @@ CHECKS: tuple[Check, ...] = (
     order.one_leader_at_a_time,
     actors.nothing_is_neglected,
     actors.only_the_dead_are_buried,
+    actors.nobody_writes_into_the_past,
     actors.no_actor_broke,
 )
 

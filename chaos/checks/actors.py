@@ -42,6 +42,14 @@ def only_the_dead_are_buried(history: History) -> list[str]:
     return found
 
 
+def nobody_writes_into_the_past(history: History) -> list[str]:
+    """Nobody goes on writing into a store that knows less than that process has seen of it. Rule: design §4 (`store_regressed`)."""
+    return [
+        f"{one.who} had seen event {one.seen_seq} and wrote into a store whose last event is {one.seq}"
+        for one in history.backwards
+    ]
+
+
 def no_actor_broke(history: History) -> list[str]:
     """No actor died of an error of ours; a second defence that had to refuse is one. Rule: design §4, §11."""
     return [f"{fault.who} died of {fault.error}: {fault.text}" for fault in history.faults]

@@ -22,6 +22,7 @@ def jobs_are_one_set(history: History) -> list[str]:
     again = {job.work_id for job in history.jobs if job.may_run_again}
     settled = {work.id for work in history.works.values() if is_final_work(work.state)}
     left = {job.work_id for job in history.jobs if job.may_need_person and _is_left_to_person(history, job)}
+    left |= {job.work_id for job in history.jobs if job.may_stay_open}
     starts = Counter(line.work_id for line in history.lines if line.mark is Mark.START)
     each = Counter((line.work_id, line.attempt_id) for line in history.lines if line.mark is Mark.START)
     twice = [f"{attempt} started {count} times" for (work, attempt), count in each.items() if count > 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.checks.processes import Process, processes
-from chaos.history import Go, History
+from chaos.history import Go, History, pins_in
 from chaos.witness import Mark
 from shared.ids import WorkId
 from shared.model.attempt import AttemptState
@@ -31,11 +31,14 @@ def launches_follow_their_pin(history: History) -> list[str]:
     pinned_at = {
         (event.attempt_id, event.epoch): event.seq for event in history.events if event.kind == "attempt.pinned"
     }
+    forgotten = pins_in(history.lost)
     found = []
     for line in history.lines:
         seq = pinned_at.get((line.attempt_id, line.epoch))
         if line.mark is not Mark.START:
             continue
+        if seq is None and (line.attempt_id, line.epoch) in forgotten:
+            continue  # in which order is not known any more, as the numbers of lost events are given again
         if seq is None:
             found.append(f"{line.attempt_id} started under epoch {line.epoch}, which was never pinned")
         elif line.seq is not None and line.seq < seq:
@@ -48,7 +51,7 @@ def gates_open_under_a_live_pin(history: History) -> list[str]:
     return [
         f"the gate of {go.attempt_id} epoch {go.epoch} (pid {go.pid}) was opened: {why}"
         for go in history.gos
-        if (why := _why_not(go)) is not None
+        if not go.was_forgotten and (why := _why_not(go)) is not None
     ]
 
 
@@ -84,12 +87,14 @@ def success_has_evidence(history: History) -> list[str]:
     found = []
     jobs = {job.work_id for job in history.jobs}
     ends = {(line.attempt_id, line.epoch) for line in history.lines if line.mark is Mark.END}
+    forgotten = pins_in(history.lost)
     for attempt in history.attempts.values():
         if attempt.state is not AttemptState.SUCCEEDED:
             continue
-        if attempt.exit_status != 0 or attempt.pin is None:
-            pinned = "a" if attempt.pin else "no"
+        pins = {(attempt.id, attempt.pin.epoch)} if attempt.pin else {pin for pin in forgotten if pin[0] == attempt.id}
+        if attempt.exit_status != 0 or not pins:
+            pinned = "a" if pins else "no"
             found.append(f"{attempt.id} succeeded with status {attempt.exit_status} and {pinned} pin")
-        elif attempt.work_id in jobs and (attempt.id, attempt.pin.epoch) not in ends:
+        elif attempt.work_id in jobs and pins.isdisjoint(ends):
             found.append(f"{attempt.id} succeeded, and never came to its last line")
     return found

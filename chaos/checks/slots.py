@@ -130,8 +130,10 @@ def nothing_is_stuck(history: History) -> list[str]:
     """
     found = []
     excused = {job.work_id for job in history.jobs if job.may_need_person}
+    open_ = {job.work_id for job in history.jobs if job.may_stay_open}
     for attempt in history.attempts.values():
-        if attempt.work_id in excused and attempt.state is AttemptState.RECOVERY_REQUIRED:
+        is_asked = attempt.work_id in excused and attempt.state is AttemptState.RECOVERY_REQUIRED
+        if is_asked or attempt.work_id in open_:
             continue
         lease = history.leases.get(attempt.id)
         if not is_final_attempt(attempt.state):
@@ -140,6 +142,7 @@ def nothing_is_stuck(history: History) -> list[str]:
             found.append(f"{attempt.id} is {attempt.state} and still holds its slot")
         elif lease is not None and lease.revoked_at_us is None:
             found.append(f"{attempt.id} is {attempt.state}, and {lease.owner} still has its lease")
+    excused |= open_
     found += [
         f"stop order {order.id} for {order.attempt_id} is open"
         for order in history.open_orders

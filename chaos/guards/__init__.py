@@ -66,6 +66,9 @@ _RAN_UNKNOWN = frozenset(
 )
 """What follows when something runs that was never pinned: nobody can adopt or stop it, and its slot is never free again."""
 
+_FORGOTTEN = _RAN_TWICE | _RAN_UNKNOWN | {"gates_open_under_a_live_pin", "one_leader_at_a_time", "epochs_only_rise"}
+"""What follows when somebody goes on by what the store does not know any more."""
+
 GUARDS: tuple[Guard, ...] = (
     Guard("fence", "a write whose lease is over", removals.fence, "no_actor_broke"),
     Guard(
@@ -183,6 +186,20 @@ GUARDS: tuple[Guard, ...] = (
         "gates_open_under_a_live_pin",
         _RAN_UNKNOWN,
     ),
+    Guard(
+        "child_record",
+        "a second run of what the store forgot to have pinned",
+        removals.child_record,
+        "nothing_that_ran_is_relaunched",
+        _RAN_TWICE,
+    ),
+    Guard(
+        "same_store",
+        "a write of what was decided by another past of the store",
+        removals.same_store,
+        "nobody_writes_into_the_past",
+        _FORGOTTEN,
+    ),
     Guard("returned_inputs", "an input lost with the attempt that had it", removals.returned_inputs, "inputs_are_kept"),
     Guard(
         "live_lease",
@@ -213,11 +230,11 @@ GUARDS: tuple[Guard, ...] = (
         covered_by="behind it stands the lease, which lapses by itself, only later",
     ),
     Guard(
-        "child_record",
-        "a relaunch though a child registered itself and no pin is known",
-        removals.child_record,
+        "older_store",
+        "work with a store that knows less than lies beside it",
+        removals.older_store,
         None,
-        covered_by="before it stands the pin, which comes before GO: only a store that lost commits knows no pin of what ran",
+        covered_by="behind it stand the directory of a launch, which is made once only, and the record of its child",
     ),
     Guard(
         "renewal_never_shorter",
@@ -225,13 +242,6 @@ GUARDS: tuple[Guard, ...] = (
         removals.never_shorter,
         None,
         covered_by="behind it stands the trigger `lease_shorter`; and no simulation asks for a shorter lease",
-    ),
-    Guard(
-        "same_store",
-        "a write into a store that was taken over meanwhile",
-        removals.same_store,
-        None,
-        covered_by="no simulation replaces a store; a case of its own shows what refuses",
     ),
     Guard(
         "queue",

@@ -12,6 +12,7 @@ from itertools import count
 from types import ModuleType
 from typing import Any
 
+import coordinator.bootstrap
 import coordinator.coordinator
 import coordinator.recovery
 import shared.policy.capacity
@@ -155,6 +156,10 @@ def never_shorter() -> AbstractContextManager[None]:
 
 def same_store() -> AbstractContextManager[None]:
     return _replaced(SqliteStore, "_require_same", lambda _store, _db: None)
+
+
+def older_store() -> AbstractContextManager[None]:
+    return _replaced(coordinator.bootstrap, "refuse_older", lambda _store, _names: None)
 
 
 def queue() -> AbstractContextManager[None]:

@@ -28,7 +28,7 @@ from coordinator.gates import ApprovalGate, Gates
 from coordinator.leadership import Candidate, Leadership
 from shared.boundary import Boundary, Side, reached
 from shared.child import Stop
-from shared.errors import RefusedError, StoreUnavailableError, TenureError
+from shared.errors import FenceViolationError, RefusedError, StoreUnavailableError, TenureError
 from shared.ids import AttemptId, Incarnation
 from shared.model.evidence import LockState, Pin
 from shared.store.contract import ReadTx
@@ -49,6 +49,7 @@ PLACE = Place(filesystem=0, machine_id="simulated", time_ns=1)
 WAIT_S = 5.0
 DEVICE = 1
 ASKING_THREADS = 2
+REGRESSED = "store_regressed"
 EXPECTED_CODES = ("io_error", "disk_full")
 
 
@@ -64,6 +65,9 @@ class Stage:
         stops: How each coordinator and worker is asked to end.
         born: Of each incarnation: the last event before it held its lock.
         lost_rings: How likely a ring reaches nobody.
+        forgotten: Pinned launches that the store knows no more.
+        is_older: The store went back in time, so that it may be refused; `on_refusal`: told of each coordinator that refuses it at
+            its start.
     """
 
     home: Path
@@ -75,6 +79,9 @@ class Stage:
     stops: dict[Process, Stop] = field(default_factory=dict)
     born: dict[str, int] = field(default_factory=dict)
     lost_rings: float = 0.0
+    forgotten: frozenset[tuple[AttemptId, int]] = frozenset()
+    is_older: bool = False
+    on_refusal: Callable[[], None] = lambda: None
     gos: list[Go] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
@@ -163,6 +170,7 @@ class Stage:
     def _coordinate(self, process: Process) -> None:
         """As `coordinator.bootstrap.main`."""
         store = self.open(process, check=True)
+        self._refuse_older(store)
         name = Incarnation(store.write(lambda tx: tx.next_incarnation(COORDINATOR)))
         inode = self._take_lock(process, name)
         bell = self._bell(process, name)
@@ -227,9 +235,22 @@ class Stage:
         worker.bootstrap.run(built, self.clock, bell, self._stop(process))
         process.end(0)
 
+    def _refuse_older(self, store: SqliteStore) -> None:
+        try:
+            self.baton.hand_over()
+            coordinator.bootstrap.refuse_older(store, self.disk.names())
+        except StoreUnavailableError as error:
+            if error.code == REGRESSED:
+                self.on_refusal()
+            raise
+
     def _take_lock(self, process: Process, name: str) -> int:
+        """See `IncarnationLock.take`: a store that went back in time gives names again, of which one may be in use."""
         reached(Boundary.INCARNATION_LOCK, Side.BEFORE)
-        inode = self.disk.inode()
+        holder, inode = self.locks.get(name, (None, 0))
+        if holder is not None and holder.is_alive:
+            raise RefusedError(f"{name} is locked by another process", code="lock_held")
+        inode = inode or self.disk.inode()
         self.locks[name] = (process, inode)
         self.born[name] = self.last_seq()
         reached(Boundary.INCARNATION_LOCK, Side.AFTER)
@@ -255,18 +276,28 @@ class Stage:
 
         def sent() -> None:
             attempt = self.look(lambda tx: tx.attempt(attempt_id))
-            self.gos.append(Go(attempt_id, pin.epoch, pin.shim.pid, now, attempt, lease))
+            was_forgotten = (attempt_id, pin.epoch) in self.forgotten
+            self.gos.append(Go(attempt_id, pin.epoch, pin.shim.pid, now, attempt, lease, was_forgotten))
 
         return sent
 
     def _failed(self, process: Process, told: str, error: BaseException) -> None:
         if isinstance(error, StoreUnavailableError) and error.code in EXPECTED_CODES:
             return
+        if self.is_older and _is_of_older_store(error):
+            return
         if isinstance(error, TenureError) and error.pause_ms is not None:
             return  # met at its very beginning or end, outside the loop that would try again
         if isinstance(error, RefusedError) and process.role == "worker":
             return  # it was declared gone
         self.faults.append(Fault(process.name, type(error).__name__, told))
+
+
+def _is_of_older_store(error: BaseException) -> bool:
+    """It is refused; or it gave the name of an incarnation once more, to whoever stands beside its first owner."""
+    if isinstance(error, FenceViolationError):
+        return "worker.name, worker.number" in str(error)
+    return isinstance(error, TenureError) and error.code in (REGRESSED, "lock_held")
 
 
 class SimulatedPool:

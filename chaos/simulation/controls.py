@@ -209,6 +209,28 @@ def _unknown_commits(chance: random.Random) -> Options:
     )
 
 
+def _forgotten_pins(chance: random.Random) -> Options:
+    """The host loses its power right behind the start of a job, and with it the commit of its pin."""
+    older = Harm(
+        Kind.OLDER, "shim", Boundary.CHILD_EXEC, Side.AFTER, nth=chance.randint(1, 4), commits=chance.randint(1, 3)
+    )
+    return Options(plan=(replace(older, us=US_PER_S),), jobs=(SECONDS,) * 4)
+
+
+def _forgotten_claims(chance: random.Random) -> Options:
+    """The host loses its power while jobs run, and with it all commits since their claims."""
+    older = Harm(Kind.OLDER, step=chance.randint(150, 400), commits=chance.randint(3, 12), us=US_PER_S)
+    return Options(plan=(older,), jobs=(SECONDS,) * 4)
+
+
+def _written_over(chance: random.Random) -> Options:
+    """Somebody writes an older copy over the store while everybody works."""
+    return Options(
+        plan=(Harm(Kind.RESTORE, step=chance.randint(100, 400), commits=chance.randint(1, 10)),),
+        jobs=(HALF_SECOND,) * 4,
+    )
+
+
 def _hits(
     chance: random.Random, kind: Kind, role: str, boundary: Boundary, side: Side, *, nths: range, count: int
 ) -> tuple[Harm, ...]:
@@ -239,5 +261,7 @@ SCENES: dict[str, Scene] = {
     "returned_inputs": _lost_shims,
     "accept_timeout": _given_up_launch,
     "capacity_recheck": _two_coordinators,
-    "child_record": _given_up_launch,
+    "child_record": _forgotten_pins,
+    "same_store": _written_over,
+    "older_store": _forgotten_claims,
 }

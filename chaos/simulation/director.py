@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from contextlib import suppress
 from functools import partial
 
 from chaos.history import History, Job, Life, Look, Seen, look, record
@@ -14,23 +13,19 @@ from chaos.simulation.harm import EVERYBODY, Harm, Kind
 from chaos.simulation.homes import Homes
 from chaos.simulation.jobs import FOREVER_US
 from chaos.simulation.jobs import Job as Behaviour
+from chaos.simulation.person import Person
 from chaos.simulation.processes import KILL, Process
-from chaos.witness import Mark
+from chaos.simulation.setback import Setback
 from shared.boundary import Boundary, Side, Victims
-from shared.errors import RefusedError, StoreBusyError
 from shared.ids import AttemptId, Incarnation, WorkId, work_of
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import Config
 from shared.model.work import NewWork
-from shared.policy.settle import ending_of_status
-from shared.store.contract import PERSON, Store
-from shared.store.settling import change_after
 
 LOOK_TURNS = 40
 LOOK_US = 500 * US_PER_MS
+PUT_BACK_MOST_US = 3 * US_PER_S
 RESTART_MOST_US = 1_500 * US_PER_MS
-SUBMIT_MOST_US = 2 * US_PER_S
-ASK_MOST_US = 8 * US_PER_S
 HARMABLE = ("coordinator", "worker", "zygote", "shim", "child", "other")
 SERVICES = ("coordinator", "worker")
 
@@ -78,15 +73,16 @@ class Director:
         self.stage.table.keeps_status = self._chance.random() < 0.5
         self.stage.lost_rings = self._chance.choice((0.0, 0.0, 0.2, 1.0))
         baton.on_step = self._on_step
-        self._asked: list[NewWork] = []
-        self._mistaken: set[WorkId] = set()
-        self._harmed: set[WorkId] = set()
+        self._person = Person(self.stage, jobs, self._chance)
         self._has_rebooted = False
-        self._cancelled: set[WorkId] = set()
-        self._to_cancel: list[int] = []
+        self._is_refused = False
+        self._is_putting_back = False
         self._names: dict[Process, str] = {}
         self._lives: list[Life] = []
         self._looks: list[Look] = []
+        goes_back = any(harm.kind in (Kind.OLDER, Kind.RESTORE) for harm in plan)
+        self._setback = Setback(homes, self.stage, self._lives) if goes_back else None
+        self.stage.on_refusal = self._refused
         self._is_disturbed = True
         self._was_able = False
         self._next_look_us = 0
@@ -98,10 +94,10 @@ class Director:
         for number, behaviour in enumerate(self._behaviours, start=1):
             command = stage.jobs.command(number, behaviour)
             if behaviour.is_safe:  # its binding's own command: with another, it would not be known to be safe
-                self._asked.append(NewWork(behaviour.scope, f"safe-{number}", None, (), "/", None, "a person"))
+                self._person.asked.append(NewWork(behaviour.scope, f"safe-{number}", None, (), "/", None, "a person"))
             else:
                 binding = "short" if behaviour.lasts_us >= FOREVER_US else "plain"
-                self._asked.append(NewWork(behaviour.scope, binding, command, (), "/", None, "a person"))
+                self._person.asked.append(NewWork(behaviour.scope, binding, command, (), "/", None, "a person"))
         self._start_coordinator()
         for number in range(1, self._workers + 1):
             self._start_worker(f"worker-{number}")
@@ -119,8 +115,7 @@ class Director:
         self._names[self.stage.start_worker(name)] = name
 
     def _start_person(self) -> None:
-        process = self.stage.table.new("person", "person")
-        process.start(lambda: self._ask(process))
+        self._names[self._person.start()] = "person"
 
     def _ended(self, process: Process) -> None:
         """Somebody ended: start it anew after a while; keep what the checks want to know of it."""
@@ -129,9 +124,11 @@ class Director:
             for name, (holder, _) in self.stage.locks.items():
                 if holder is process:
                     self._lives.append(Life(Incarnation(name), self.stage.born[name], self.stage.last_seq()))
-        if process in self._names:
-            name = self._names.pop(process)
-            self._start_later(name)
+        name = self._names.pop(process, "")
+        if (
+            name or process.role == "coordinator"
+        ):  # also after a second one, beside which the first was not started again
+            self._start_later(name or "coordinator")
 
     def _start_later(self, name: str) -> None:
         self._baton.later(1 + int(self._chance.random() * RESTART_MOST_US), lambda: self._start_again(name))
@@ -139,87 +136,10 @@ class Director:
     def _start_again(self, name: str) -> None:
         if name == "coordinator":
             self._start_coordinator()
+        elif name == "person":
+            self._start_person()
         else:
             self._start_worker(name)
-
-    # --- what people ask for
-
-    def _ask(self, process: Process) -> None:
-        store = self.stage.open(process)
-        submitted = self.stage.look(lambda tx: tx.last_work_number())
-        while True:
-            busy = submitted < len(self._asked)
-            pause_us = SUBMIT_MOST_US // len(self._asked) if busy else ASK_MOST_US
-            self._baton.sleep(1 + int(self._chance.random() * pause_us))
-            try:
-                self._settle_unknown(store)
-                self._confirm_unproven(store)
-                if submitted < len(self._asked):
-                    work = self._asked[submitted]
-                    store.write(lambda tx, work=work: tx.submit(work, "jobs"))  # type: ignore[misc]
-                    submitted += 1
-                while self._to_cancel and self._to_cancel[0] <= submitted:
-                    work_id = WorkId(f"w{self._to_cancel[0]}")
-                    self._cancelled.add(work_id)
-                    store.write(lambda tx, work_id=work_id: tx.cancel_work(work_id, by="a person", reason="enough"))  # type: ignore[misc]
-                    self._to_cancel.pop(0)
-                    if work_id in self._mistaken:
-                        self._confirm_another(store, work_id)
-            except StoreBusyError:
-                continue
-            except RefusedError:
-                del self._to_cancel[:1]  # it has ended
-
-    def _confirm_another(self, store: Store, work_id: WorkId) -> None:
-        """Say that a Work is stopped, at the epoch that it was at before somebody took it over: it must be refused."""
-        attempts = self.stage.look(lambda tx: tx.attempts(work_id))
-        if attempts and attempts[-1].epoch > 1:
-            last, word = attempts[-1], "I saw it stop"
-            with suppress(RefusedError):
-                store.write(
-                    lambda tx: tx.confirm_stopped(
-                        last.id, expected_epoch=last.epoch - 1, proof=PERSON, by="a person", reason=word
-                    )
-                )
-
-    def _confirm_unproven(self, store: Store) -> None:
-        """Say that something is stopped whose records are gone, so that no search can prove it, once nothing of it lives."""
-        for order in self.stage.look(lambda tx: tx.stop_orders()):
-            if order.tries > 1 and work_of(order.attempt_id) in self._harmed and not self._has_living(order.attempt_id):
-                store.write(
-                    lambda tx, order=order: tx.confirm_stopped(  # type: ignore[misc]
-                        order.attempt_id, expected_epoch=order.epoch, proof=PERSON, by="a person", reason="seen"
-                    )
-                )
-
-    def _has_living(self, attempt_id: AttemptId) -> bool:
-        """Whether anything of an attempt lives, or may yet begin to."""
-        lines = [line for line in self.stage.jobs.lines if line.attempt_id == attempt_id]
-        began = {line.pid for line in lines if line.mark in (Mark.START, Mark.CHILD)}
-        gone = {line.pid for line in lines if line.mark is Mark.GONE}
-        return bool(began - gone) or self._may_still_run(attempt_id)
-
-    def _settle_unknown(self, store: Store) -> None:
-        """Say how an attempt ended that was left to a person, as the witness tells it, once nothing of it lives."""
-        for attempt in self.stage.look(lambda tx: tx.needs_person(limit=10)):
-            if self._has_living(attempt.id):
-                continue
-            behaviour = self._behaviours[int(attempt.work_id[1:]) - 1]
-            has_ended = any(line.mark is Mark.END and line.attempt_id == attempt.id for line in self.stage.jobs.lines)
-            ending = ending_of_status(behaviour.status if has_ended else -KILL, None)
-            store.write(
-                lambda tx, attempt=attempt, ending=ending: tx.reconcile(  # type: ignore[misc]
-                    attempt.id,
-                    expected_epoch=attempt.epoch,
-                    ending=ending,
-                    change=change_after(tx, attempt.id, ending),
-                    by="a person",
-                    reason="seen",
-                )
-            )
-
-    def _may_still_run(self, attempt_id: AttemptId) -> bool:
-        return any(each.launch.startswith(f"{attempt_id}.") for each in self.stage.table.living())
 
     # --- harm
 
@@ -244,6 +164,8 @@ class Director:
         process = actor.thread
         assert isinstance(process, Process), "actors are threads of processes"
         self.reached[boundary, side, ""] += 1
+        if self._setback is not None:
+            self._setback.note(process, boundary, side)
         said = ""
         key = (process.role, boundary, side)
         waiting = self._hits.get(key)
@@ -251,7 +173,8 @@ class Director:
             self._came[key] += 1
             for harm in [each for each in waiting if each.nth == self._came[key]]:
                 waiting.remove(harm)
-                said = self._strike(harm, process)
+                is_of_process = harm.kind in (Kind.CRASH, Kind.PAUSE, Kind.TEAR)
+                said = self._strike(harm, process) if is_of_process else self._blow(harm, process)
                 self.reached[boundary, side, harm.kind] += 1
         while self._blows and self._blows[0].step <= self._baton.steps:
             if (
@@ -259,6 +182,8 @@ class Director:
                 and process.role not in HARMABLE
                 and self._blows[0].kind in (Kind.CRASH, Kind.PAUSE)
             ):
+                break
+            if self._blows[0].kind is Kind.RESTORE and self._setback is not None and self._setback.is_in_use:
                 break
             harm = self._blows.pop(0)
             said = self._blow(harm, process) or said
@@ -270,13 +195,13 @@ class Director:
                 self._baton.wall_us += harm.us
             case Kind.REBOOT:
                 self._reboot(harm)
+            case Kind.OLDER | Kind.RESTORE:
+                if not self._go_back(harm):
+                    return ""
             case Kind.RIVAL:
                 self.stage.start_coordinator()
             case Kind.CANCEL | Kind.MISTAKE:
-                if harm.kind is Kind.MISTAKE:
-                    self._mistaken.add(WorkId(f"w{harm.work}"))
-                self._to_cancel.append(harm.work)
-                self._to_cancel.sort()
+                self._person.cancel(harm.work, is_mistaken=harm.kind is Kind.MISTAKE)
             case Kind.DRAIN:
                 asked = [each for each in self._living(harm.role) if each in self.stage.stops]
                 if not asked:
@@ -311,7 +236,7 @@ class Director:
         self._is_disturbed = True
         for each in hit:
             if each.launch and harm.kind is not Kind.PAUSE:
-                self._harmed.add(work_of(AttemptId(each.launch.rpartition(".")[0])))
+                self._person.harmed.add(work_of(AttemptId(each.launch.rpartition(".")[0])))
             if harm.kind is Kind.TEAR:
                 self.stage.disk.tear(each.launch)
             elif harm.kind is Kind.CRASH:
@@ -330,13 +255,52 @@ class Director:
         self._next_look_us = 0
         for name in ("coordinator", *(f"worker-{number}" for number in range(1, self._workers + 1))):
             self._start_later(name)
-        self._baton.later(2, self._start_person)
+        self._start_later("person")
+
+    def _go_back(self, harm: Harm) -> bool:
+        setback = self._setback
+        assert setback is not None, "the plan has it"
+        if setback.has_happened or (harm.kind is Kind.RESTORE and setback.is_in_use):
+            return False
+        if harm.kind is Kind.OLDER:
+            self._reboot(harm)
+        self._is_disturbed = True
+        self.stage.is_older = self._person.is_forgetful = setback.cut(harm.commits)
+        return self.stage.is_older or harm.kind is Kind.OLDER
+
+    def _refused(self) -> None:
+        """A coordinator found the store older than its home: the person puts the newest copy back.
+
+        If it was that one, or something was launched with the older one meanwhile, no copy knows of everything: it stays refused.
+        """
+        setback = self._setback
+        if setback is None or not setback.has_happened:
+            return  # its coordinator says so itself, and that is judged
+        if setback.is_undone or setback.has_launched_since:
+            self._is_refused = True
+        elif not self._is_putting_back:
+            self._is_putting_back = True
+            self._baton.later(1 + int(self._chance.random() * PUT_BACK_MOST_US), self._put_back)
+
+    def _put_back(self) -> None:
+        assert self._setback is not None, "it was refused"
+        if self._setback.has_launched_since:
+            self._is_refused = True
+            return
+        self._is_disturbed = True
+        for process in self.stage.table.living():
+            if process.role in (*SERVICES, "person"):
+                process.end(-KILL)
+        self._setback.undo()
 
     # --- looking
 
     def is_over(self, *, elapsed_us: int, steps: int) -> bool:
         """Whether everything is at rest, or the bounds are reached."""
         baton = self._baton
+        if self._is_refused:
+            self.is_at_rest = True
+            return True
         if baton.mono_us >= self._next_look_us:
             self._look()
         if baton.turns - self._looked_turn < LOOK_TURNS:
@@ -344,8 +308,10 @@ class Director:
         self._looked_turn = baton.turns
         if baton.elapsed_us > elapsed_us or baton.steps > steps:
             return True
-        if self.stage.look(lambda tx: tx.last_work_number()) < len(self._asked) or self._to_cancel:
+        if not self._person.is_done:
             return False
+        if self.stage.is_older and self._living("child"):
+            return False  # a job that the store forgot is left to a person, and runs on
         idle = self.stage.look(lambda tx: tx.idle_state())
         self.is_at_rest = idle.live == 0 and idle.waiting == 0
         return self.is_at_rest
@@ -379,12 +345,21 @@ class Director:
         workers = self.stage.look(lambda tx: tx.workers())
         return leads and any(worker.identity in present and worker.state == "live" for worker in workers)
 
+    def close(self) -> None:
+        """End everything."""
+        self.stage.close()
+        if self._setback is not None:
+            self._setback.close()
+
     def record(self) -> History:
         """Everything the checks look at."""
         for name, (process, _) in self.stage.locks.items():
             if process.is_alive:
                 self._lives.append(Life(Incarnation(name), self.stage.born[name], None))
+        setback = self._setback
         seen = Seen(
+            backwards=() if setback is None else tuple(setback.backwards),
+            lost=() if setback is None else setback.lost,
             faults=tuple(self.stage.faults),
             gos=tuple(self.stage.gos),
             lives=tuple(self._lives),
@@ -393,7 +368,7 @@ class Director:
         return record(
             self.stage.observer,
             lambda _attempt: "",
-            jobs=[self._job(number) for number in range(1, len(self._asked) + 1)],
+            jobs=[self._job(number) for number in range(1, len(self._person.asked) + 1)],
             lines=self.stage.jobs.lines,
             config=self._config,
             seen=seen,
@@ -402,15 +377,17 @@ class Director:
     def _job(self, number: int) -> Job:
         behaviour = self._behaviours[number - 1]
         work_id = WorkId(f"w{number}")
-        is_harmed = work_id in self._harmed or self._has_rebooted
+        is_harmed = work_id in self._person.harmed or self._has_rebooted
+        was_forgotten = self._setback is not None and self._setback.has_happened
         return Job(
             work_id,
             behaviour.status,
-            cancelled=work_id in self._cancelled,
+            cancelled=work_id in self._person.cancelled,
             cannot_run=behaviour.is_missing,
             may_time_out=behaviour.lasts_us >= FOREVER_US or self._has_rebooted,
             may_be_killed=is_harmed,
-            may_need_person=is_harmed,
+            may_need_person=is_harmed or was_forgotten,
+            may_stay_open=self._is_refused,
             may_run_again=behaviour.is_safe,
             output=None,
         )

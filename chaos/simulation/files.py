@@ -135,6 +135,10 @@ class Disk:
             if record is not None:
                 record.is_torn = True
 
+    def names(self) -> list[str]:
+        """What the folder of all attempts holds."""
+        return list(self.directories)
+
     def sync(self) -> None:
         """Sync the folder of all attempts."""
         for directory in self.directories.values():

@@ -22,6 +22,8 @@ class Kind(StrEnum):
     FAULT = auto()  # the store's library fails
     WALL = auto()  # the wall clock steps
     REBOOT = auto()  # the host loses its power
+    OLDER = auto()  # and with it the last commits, though they were synced
+    RESTORE = auto()  # somebody writes an older copy over the store while everybody works
     DRAIN = auto()  # a coordinator or worker is asked to end
     RIVAL = auto()  # a second coordinator is started
     CANCEL = auto()  # a person cancels a Work
@@ -42,6 +44,7 @@ class Harm:
         victims: For a shim or child: whether the worker that launched it is hit with it, or in its place.
         us: How long a pause lasts, how far the clock steps, how long the host is down.
         point, code: Of a fault: `begin`, `commit` (nothing was written) or `committed` (it was), and SQLite's code.
+        commits: How many of the last commits a store loses that goes back in time.
         work: Of a cancel: the how-manieth Work.
     """
 
@@ -57,6 +60,7 @@ class Harm:
     point: str = ""
     code: int = 0
     work: int = 0
+    commits: int = 0
 
     def __str__(self) -> str:
         where = f"step {self.step}" if self.step else f"{self.at_us / US_PER_S:.6f} s"
@@ -71,6 +75,9 @@ class Harm:
                 return f"fault {self.code} of the {self.role}'s store at {self.point} #{self.nth}"
             case Kind.WALL | Kind.REBOOT:
                 return f"{self.kind} at {where}, {self.us / US_PER_S:.3f} s"
+            case Kind.OLDER | Kind.RESTORE:
+                down = f", {self.us / US_PER_S:.3f} s" if self.kind is Kind.OLDER else ""
+                return f"{self.kind} at {where}{down}, the store lacks its last {self.commits} commits"
             case Kind.CANCEL | Kind.MISTAKE:
                 return f"{self.kind} Work {self.work} at {where}"
             case _:
@@ -113,8 +120,22 @@ NO_NEAR_SIDE = (Boundary.GO_RECEIVE, Boundary.CHILD_REAP)
 STEPS = 700
 TIME_US = 8 * US_PER_S
 EVERYBODY = "everybody"
-KINDS = ("hit", "blow", "fault", "wall", "reboot", "drain", "rival", "cancel", "tear")
-USUAL = {"hit": 12, "blow": 8, "fault": 4, "wall": 1, "reboot": 1, "drain": 1, "rival": 2, "cancel": 2, "tear": 1}
+KINDS = ("hit", "blow", "fault", "wall", "reboot", "older", "restore", "drain", "rival", "cancel", "tear")
+USUAL = {
+    "hit": 12,
+    "blow": 8,
+    "fault": 4,
+    "wall": 1,
+    "reboot": 1,
+    "older": 1,
+    "restore": 1,
+    "drain": 1,
+    "rival": 2,
+    "cancel": 2,
+    "tear": 1,
+}
+ONCE = (Kind.REBOOT, Kind.OLDER, Kind.RESTORE)
+COMMITS_LOST = (1, 1, 2, 3, 5, 10, 30)
 STRUCK = ("worker", "worker", "coordinator", "shim", "shim", "child", "other", EVERYBODY)
 
 
@@ -147,12 +168,12 @@ def draw_mood(chance: random.Random, *, most: int, lease_us: int) -> Mood:
 
 
 def draw_plan(chance: random.Random, mood: Mood, works: int) -> tuple[Harm, ...]:
-    """A plan in that mood; a reboot comes at most once."""
+    """A plan in that mood; the host goes down, or the store goes back in time, at most once."""
     plan: list[Harm] = []
     for _ in range(chance.randint(0, mood.most)):
         kind = chance.choices(KINDS, [mood.kinds[kind] for kind in KINDS])[0]
         harm = _draw(chance, kind, mood, works)
-        if harm.kind is not Kind.REBOOT or all(each.kind is not Kind.REBOOT for each in plan):
+        if harm.kind not in ONCE or all(each.kind not in ONCE for each in plan):
             plan.append(harm)
     return tuple(plan)
 
@@ -172,6 +193,11 @@ def _draw(chance: random.Random, kind: str, mood: Mood, works: int) -> Harm:
             return Harm(Kind.WALL, step=step, us=int((chance.random() - 0.5) * 7200 * US_PER_S))
         case "reboot":
             return Harm(Kind.REBOOT, step=step, us=int(chance.random() * 100 * US_PER_S))
+        case "older":
+            us = int(chance.random() * 100 * US_PER_S)
+            return Harm(Kind.OLDER, step=step, us=us, commits=chance.choice(COMMITS_LOST))
+        case "restore":
+            return Harm(Kind.RESTORE, step=step, commits=chance.choice(COMMITS_LOST))
         case "drain":
             return Harm(
                 Kind.DRAIN, chance.choice(("worker", "coordinator")), step=step, us=chance.choice((0, US_PER_S))

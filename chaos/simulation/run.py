@@ -130,7 +130,7 @@ def _play(seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[
         )
     finally:
         boundary.install(None)
-        director.stage.close()
+        director.close()
 
 
 def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random) -> Config:

@@ -25,6 +25,7 @@ class WarmConnection(sqlite3.Connection):
             return
         if self.in_transaction:
             self.execute("ROLLBACK")
+        pool.lent.remove(self)
         pool.idle.append(self)
 
     def end(self) -> None:
@@ -33,10 +34,15 @@ class WarmConnection(sqlite3.Connection):
 
 
 class WarmConnections:
-    """All connections to the store of one home. `idle`: those that nobody uses."""
+    """All connections to the store of one home.
+
+    Attributes:
+        idle: Those that nobody uses; `lent`: the others.
+    """
 
     def __init__(self, path: Path) -> None:
         self.idle: list[WarmConnection] = []
+        self.lent: list[WarmConnection] = []
         self._copier = sqlite3.connect(path, isolation_level=None, timeout=0)
         for pragma in ("synchronous = 0", "wal_autocheckpoint = 0"):
             self._copier.execute(f"PRAGMA {pragma}").fetchall()
@@ -50,7 +56,19 @@ class WarmConnections:
         else:
             connection = sqlite3.connect(target, timeout=timeout, factory=WarmConnection, **options)
         connection.pool = self
+        self.lent.append(connection)
         return connection
+
+    @property
+    def is_in_use(self) -> bool:
+        """Somebody is in the middle of a transaction."""
+        return any(connection.in_transaction for connection in self.lent)
+
+    def copy_to_memory(self) -> sqlite3.Connection:
+        """Keep what the store holds now, until the copy is closed."""
+        copy = sqlite3.connect(":memory:", isolation_level=None)
+        self._copier.backup(copy)
+        return copy
 
     def copy_to(self, path: Path) -> sqlite3.Connection:
         """Keep what the store holds now, as a template."""
@@ -59,7 +77,7 @@ class WarmConnections:
         return template
 
     def restore(self, template: sqlite3.Connection) -> None:
-        """Give the store the template's content. Nobody may use a connection meanwhile."""
+        """Give the store the template's content. Nobody may be in the middle of a transaction."""
         self._copier.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         template.backup(self._copier)
         self._copier.execute(f"PRAGMA schema_version = {self._schema}").fetchall()

@@ -25,7 +25,7 @@ from shared.process.filelock import probe
 from shared.process.identity import is_stopped, pid_namespace
 from shared.store.active import active_config
 from shared.store.contract import ReadTx, Recoverable
-from shared.store.regress import check_regressed
+from shared.store.regress import check_regressed, names_in
 from shared.store.sqlite.inspect import check as inspect_store
 from shared.wake import COORDINATOR
 
@@ -59,7 +59,7 @@ def check_integrity(door: OpenHome) -> list[Finding]:
 
 def check_evidence(door: OpenHome) -> list[Finding]:
     """The store is not older than what lies beside it."""
-    unknown = check_regressed(door.store, door.place.attempts)
+    unknown = check_regressed(door.store, names_in(door.place.attempts))
     if not unknown:
         return []
     message = f"the store has gone back in time, to an old copy: {escaped(unknown[0])}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from shared.ids import WorkId, work_id
@@ -21,27 +22,33 @@ Launch = tuple[int, int]
 """Attempt number and epoch."""
 
 
-def check_regressed(store: Store, attempts: Path) -> list[str]:
+def names_in(folder: Path) -> Iterator[str]:
+    """The names of what lies in a folder, read when they are asked for."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            yield entry.name
+
+
+def check_regressed(store: Store, names: Iterable[str]) -> list[str]:
     """What a store must know and does not, one sentence each, at most 20; [] when it is not older than its home.
 
     Looks at the last launch of each of the 20,000 newest Works that have a directory.
 
     Args:
-        attempts: The home's folder of attempt directories.
+        names: What the home's folder of attempt directories holds; see `names_in`.
     """
-    latest = _latest_launches(attempts)  # read first: what is made later is in the store before it is on disk
+    latest = _latest_launches(names)  # read first: what is made later is in the store before it is on disk
     newest = sorted(latest, reverse=True)[:WORKS_MAX]
     return store.read(lambda tx: _unknown(tx, [(number, latest[number]) for number in newest]))
 
 
-def _latest_launches(attempts: Path) -> dict[int, Launch]:
+def _latest_launches(names: Iterable[str]) -> dict[int, Launch]:
     latest: dict[int, Launch] = {}
-    with os.scandir(attempts) as entries:
-        for entry in entries:
-            match = _DIRECTORY.fullmatch(entry.name)
-            if match is not None:
-                number, attempt, epoch = map(int, match.groups())
-                latest[number] = max(latest.get(number, (0, 0)), (attempt, epoch))
+    for name in names:
+        match = _DIRECTORY.fullmatch(name)
+        if match is not None:
+            number, attempt, epoch = map(int, match.groups())
+            latest[number] = max(latest.get(number, (0, 0)), (attempt, epoch))
     return latest
 
 

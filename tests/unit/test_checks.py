@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from chaos.checks import CHECKS, examine
-from chaos.history import Fault, History, Life, Look
+from chaos.checks.launches import launches_follow_their_pin
+from chaos.history import Backward, Fault, History, Life, Look
 from chaos.witness import Line, Mark, parse
 from shared.ids import Incarnation, WorkId
 from shared.model.attempt import AttemptState, Exclusion
@@ -232,6 +233,10 @@ def _buried_alive(history: History) -> History:
     return replace(history, lives=(*history.lives, Life(Incarnation("worker-3.1"), 0, None)))
 
 
+def _written_into_the_past(history: History) -> History:
+    return replace(history, backwards=(Backward("worker-1.1", 12, 9),))
+
+
 def _broke(history: History) -> History:
     return replace(history, faults=(Fault("worker-1.1", "FenceViolationError", "the store refused a statement"),))
 
@@ -267,6 +272,7 @@ FAULTS: dict[str, list[Fault_]] = {
     "one_leader_at_a_time": [_old_leader_writes],
     "nothing_is_neglected": [_neglected],
     "only_the_dead_are_buried": [_buried_alive],
+    "nobody_writes_into_the_past": [_written_into_the_past],
     "no_actor_broke": [_broke],
 }
 
@@ -318,6 +324,27 @@ def test_a_job_whose_evidence_was_destroyed_may_be_left_to_a_person(history: His
 
     assert "nothing_is_stuck" in {finding.check for finding in examine(left)}
     assert examine(with_job(left, WorkId("w6"), may_need_person=True)) == []
+
+
+def test_a_pin_that_the_store_forgot_was_one(history: History) -> None:
+    pinned = history.events[index_of(history, "attempt.pinned", A2)]
+    forgotten = started_unpinned(history)
+
+    assert launches_follow_their_pin(forgotten) != []
+    assert launches_follow_their_pin(replace(forgotten, lost=(pinned,))) == []
+
+
+def test_a_gate_that_was_opened_under_a_pin_that_the_store_forgot_then(history: History) -> None:
+    opened = go_without_pin(history)
+    excused = replace(opened, gos=(*opened.gos[:-1], replace(opened.gos[-1], was_forgotten=True)))
+
+    assert "gates_open_under_a_live_pin" in {finding.check for finding in examine(opened)}
+    assert examine(excused) == []
+
+
+def test_a_job_may_stay_open_where_the_store_is_refused(history: History) -> None:
+    assert "jobs_are_one_set" in {finding.check for finding in examine(lost(history))}
+    assert examine(with_job(lost(history), WorkId("w7"), may_stay_open=True)) == []
 
 
 def test_a_line_of_the_witness_is_read_as_it_is_written() -> None:

@@ -16,7 +16,7 @@ from shared.clock import VirtualClock
 from shared.errors import RefusedError, StoreBusyError, StoreUnavailableError
 from shared.home import Home
 from shared.process.filelock import IncarnationLock
-from shared.store.regress import check_regressed
+from shared.store.regress import check_regressed, names_in
 from shared.store.sqlite import adopt as adopt_module
 from shared.store.sqlite import checks, schema
 from shared.store.sqlite.adopt import adopt
@@ -349,7 +349,7 @@ def test_a_store_that_knows_its_directories_has_not_gone_back(world: World) -> N
     world.ended(owner)
     attempts = launched(world, "w1.1.1", "w1.1.2", "w2.1.1", "lost+found", "w1.1", "w0.1.1")
 
-    assert check_regressed(world.store, attempts) == []
+    assert check_regressed(world.store, names_in(attempts)) == []
 
 
 @pytest.mark.parametrize(
@@ -363,11 +363,11 @@ def test_a_store_that_knows_its_directories_has_not_gone_back(world: World) -> N
 def test_a_directory_that_the_store_cannot_know_is_told(world: World, name: str, told: str) -> None:
     world.running(world.worker())
     attempts = launched(world, "w1.1.1")
-    assert check_regressed(world.store, attempts) == []
+    assert check_regressed(world.store, names_in(attempts)) == []
 
     launched(world, name)
 
-    assert check_regressed(world.store, attempts) == [told]
+    assert check_regressed(world.store, names_in(attempts)) == [told]
 
 
 def test_what_retention_took_away_is_no_sign_of_the_past(world: World) -> None:
@@ -383,19 +383,19 @@ def test_what_retention_took_away_is_no_sign_of_the_past(world: World) -> None:
             "DELETE FROM attempt",
         ):
             outsider.execute(statement)
-        assert check_regressed(world.store, attempts) == []
+        assert check_regressed(world.store, names_in(attempts)) == []
         outsider.execute("DELETE FROM input")
         outsider.execute("DELETE FROM work")
 
-    assert check_regressed(world.store, attempts) == []
+    assert check_regressed(world.store, names_in(attempts)) == []
 
 
 def test_findings_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = launched(world, *(f"w{number}.1.1" for number in range(1, 60)))
 
-    assert len(check_regressed(world.store, attempts)) == 20
+    assert len(check_regressed(world.store, names_in(attempts))) == 20
     monkeypatch.setattr("shared.store.regress.WORKS_MAX", 3)
-    assert [told.split()[0] for told in check_regressed(world.store, attempts)] == ["w59", "w58", "w57"]
+    assert [told.split()[0] for told in check_regressed(world.store, names_in(attempts))] == ["w59", "w58", "w57"]
 
 
 def test_a_store_with_fewer_events_than_were_seen_is_refused(world: World) -> None:
@@ -413,6 +413,36 @@ def test_a_store_with_fewer_events_than_were_seen_is_refused(world: World) -> No
         assert (caught.value.code, caught.value.hint is not None) == ("store_regressed", True)
 
     open_store(world.home, world.clock).close()
+
+
+def test_an_older_store_that_has_gone_on_since_is_refused(world: World) -> None:
+    """It has as many events as were seen; the last one that was seen is another one in it."""
+    key = world.running(world.worker())
+    other = world.open()
+    other.write(lambda tx: tx.renew(key.owner, lease_us=LEASE_US))
+    world.store.write(lambda tx: tx.submit(new_work(), "jobs"))
+    other.write(lambda tx: tx.renew(key.owner, lease_us=LEASE_US))
+    with world.outsider() as outsider:
+        seq, at_us = outsider.execute("SELECT seq, at_us FROM event ORDER BY seq DESC LIMIT 1").fetchone()
+        outsider.execute("DELETE FROM event WHERE seq = ?", (seq,))
+        outsider.execute(
+            "INSERT INTO event (seq, at_us, kind, data) VALUES (?, ?, 'work.submitted', '{}')", (seq, at_us + 1)
+        )
+
+    for store in (world.store, other):
+        with pytest.raises(StoreUnavailableError, match="which is another one now") as caught:
+            store.write(lambda tx: tx.submit(new_work(), "jobs"))
+        assert caught.value.code == "store_regressed"
+
+
+def test_an_event_that_retention_took_away_is_no_sign_of_the_past(world: World) -> None:
+    """The control of the above."""
+    key = world.running(world.worker())
+    with world.outsider() as outsider:
+        outsider.execute("DELETE FROM event WHERE seq = (SELECT max(seq) FROM event)")
+
+    world.store.write(lambda tx: tx.renew(key.owner, lease_us=LEASE_US))
+    world.store.write(lambda tx: tx.submit(new_work(), "jobs"))
 
 
 def test_a_transaction_that_was_not_kept_counts_for_nothing_seen(world: World) -> None:

@@ -39,9 +39,10 @@ CHECKPOINT_PAGES = 1_000
 WAL_BYTES_MAX = 64 * 1024 * 1024
 """Over this size any writer checkpoints: the coordinator has not for long."""
 
-PRESENT = """SELECT (SELECT value FROM meta WHERE key = 'incarnation'),
-  (SELECT seq FROM sqlite_sequence WHERE name = 'event')"""
-"""Which store it is, and how far its changefeed has come."""
+PRESENT = """SELECT (SELECT value FROM meta WHERE key = 'incarnation'), last.seq,
+  (SELECT at_us FROM event WHERE seq = last.seq), (SELECT at_us FROM event WHERE seq = :seen)
+  FROM (SELECT max(seq) AS seq FROM sqlite_sequence WHERE name = 'event') AS last"""
+"""Which store it is, how far its changefeed has come and when, and when the event was written that was the last one seen."""
 
 
 class WriteTx(Commands, Controls, Registrations, Coordination, Takeovers, Holding, Stops):
@@ -91,7 +92,7 @@ class SqliteStore:
         self._incarnation: int | None = None
         self._data_version: int | None = None
         self._checkpointed: tuple[bytes, int] = (b"", 0)
-        self._seen_seq = 0
+        self._seen = (0, 0)
         self._db = self._open(check=check)
         self._queue: QueueLock = queue or Queue(home.queue_lock, wait_s=wait_s)
 
@@ -115,7 +116,8 @@ class SqliteStore:
                     tx = WriteTx(db, self)
                     result = fn(tx)
                     db.commit(tx.notes.boundaries)
-                    self._seen_seq = max(self._seen_seq, tx.notes.last_seq)
+                    if tx.notes.last_seq:
+                        self._seen = (tx.notes.last_seq, tx.now.wall_us)
                 except BaseException:
                     db.rollback()
                     raise
@@ -223,17 +225,23 @@ class SqliteStore:
         return db
 
     def _require_same(self, db: Connection) -> None:
-        """Refuse another store than the one opened, and one whose changefeed is shorter than what this process has seen of it."""
-        incarnation, seq = db.rows(PRESENT)[0]
+        """Refuse another store than the one opened, and one in which what this process has last seen of its changefeed is missing.
+
+        An older copy may have gone on since, so that it is longer again: the event of that number is another one then, written at
+        another time. One that retention took away tells nothing.
+        """
+        seen_seq, seen_at_us = self._seen
+        incarnation, seq, at_us, found_at_us = db.rows(PRESENT, {"seen": seen_seq})[0]
         if incarnation != self._incarnation:
             raise _replaced(self._incarnation, incarnation)
-        if (seq or 0) < self._seen_seq:
+        if (seq or 0) < seen_seq or (found_at_us is not None and found_at_us != seen_at_us):
             raise StoreUnavailableError(
                 "store_regressed",
-                f"the store went back in time: its last event is {seq or 0}, this process has seen {self._seen_seq}",
+                f"the store went back in time: its last event is {seq or 0}, this process has seen {seen_seq}"
+                + ("" if (seq or 0) < seen_seq else ", which is another one now"),
                 hint="an older copy was put in its place; see `tenure doctor`",
             )
-        self._seen_seq = seq or 0
+        self._seen = (seq or 0, at_us or 0)
 
 
 def open_store(

@@ -1,0 +1,141 @@
+"""The person of a history: asks for what people ask for, and answers what only somebody who looks can."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+
+from chaos.simulation.actors import Stage
+from chaos.simulation.jobs import Job as Behaviour
+from chaos.simulation.processes import KILL, Process
+from chaos.witness import Mark
+from shared.errors import RefusedError, StoreBusyError
+from shared.ids import AttemptId, WorkId, work_of
+from shared.model.instant import US_PER_S
+from shared.model.work import NewWork
+from shared.policy.settle import ending_of_status
+from shared.store.contract import PERSON, Store
+from shared.store.settling import change_after
+
+SUBMIT_MOST_US = 2 * US_PER_S
+ASK_MOST_US = 8 * US_PER_S
+
+
+class Person:
+    """Whoever submits, cancels and settles, in one process after the other.
+
+    Attributes:
+        asked: The Works that are wanted, in order.
+        to_cancel: Works that are to be cancelled, by number, in order.
+        mistaken: Works whose stop is confirmed at a wrong epoch.
+        cancelled: Works whose cancel was asked for.
+        harmed: Works whose evidence was destroyed; `is_forgetful`: the store forgot something, of any of them.
+    """
+
+    def __init__(self, stage: Stage, behaviours: Sequence[Behaviour], chance: random.Random) -> None:
+        self._stage = stage
+        self._behaviours = behaviours
+        self._chance = chance
+        self.asked: list[NewWork] = []
+        self.to_cancel: list[int] = []
+        self.mistaken: set[WorkId] = set()
+        self.cancelled: set[WorkId] = set()
+        self.harmed: set[WorkId] = set()
+        self.is_forgetful = False
+
+    def start(self) -> Process:
+        """Begin anew, in a process of its own."""
+        process = self._stage.table.new("person", "person")
+        process.start(lambda: self._ask(process))
+        return process
+
+    def cancel(self, work: int, *, is_mistaken: bool) -> None:
+        """Cancel the how-manieth Work, once it is submitted."""
+        if is_mistaken:
+            self.mistaken.add(WorkId(f"w{work}"))
+        self.to_cancel.append(work)
+        self.to_cancel.sort()
+
+    @property
+    def is_done(self) -> bool:
+        """Everything was asked for."""
+        return self._stage.look(lambda tx: tx.last_work_number()) >= len(self.asked) and not self.to_cancel
+
+    def _ask(self, process: Process) -> None:
+        store = self._stage.open(process)
+        while True:
+            submitted = self._stage.look(lambda tx: tx.last_work_number())
+            busy = submitted < len(self.asked)
+            pause_us = SUBMIT_MOST_US // len(self.asked) if busy else ASK_MOST_US
+            self._stage.baton.sleep(1 + int(self._chance.random() * pause_us))
+            try:
+                self._settle_unknown(store)
+                self._confirm_unproven(store)
+                if submitted < len(self.asked):
+                    work = self.asked[submitted]
+                    store.write(lambda tx, work=work: tx.submit(work, "jobs"))  # type: ignore[misc]
+                    submitted += 1
+                while self.to_cancel and self.to_cancel[0] <= submitted:
+                    work_id = WorkId(f"w{self.to_cancel[0]}")
+                    self.cancelled.add(work_id)
+                    store.write(lambda tx, work_id=work_id: tx.cancel_work(work_id, by="a person", reason="enough"))  # type: ignore[misc]
+                    self.to_cancel.pop(0)
+                    if work_id in self.mistaken:
+                        self._confirm_another(store, work_id)
+            except StoreBusyError:
+                continue
+            except RefusedError:
+                del self.to_cancel[:1]  # it has ended
+
+    def _confirm_another(self, store: Store, work_id: WorkId) -> None:
+        """Say that a Work is stopped, at the epoch that it was at before somebody took it over: it must be refused."""
+        attempts = self._stage.look(lambda tx: tx.attempts(work_id))
+        if attempts and attempts[-1].epoch > 1:
+            last, word = attempts[-1], "I saw it stop"
+            with suppress(RefusedError):
+                store.write(
+                    lambda tx: tx.confirm_stopped(
+                        last.id, expected_epoch=last.epoch - 1, proof=PERSON, by="a person", reason=word
+                    )
+                )
+
+    def _confirm_unproven(self, store: Store) -> None:
+        """Say that something is stopped whose records are gone, so that no search can prove it, once nothing of it lives."""
+        for order in self._stage.look(lambda tx: tx.stop_orders()):
+            is_harmed = self.is_forgetful or work_of(order.attempt_id) in self.harmed
+            if order.tries > 1 and is_harmed and not self._has_living(order.attempt_id):
+                store.write(
+                    lambda tx, order=order: tx.confirm_stopped(  # type: ignore[misc]
+                        order.attempt_id, expected_epoch=order.epoch, proof=PERSON, by="a person", reason="seen"
+                    )
+                )
+
+    def _has_living(self, attempt_id: AttemptId) -> bool:
+        """Whether anything of an attempt lives, or may yet begin to."""
+        lines = [line for line in self._stage.jobs.lines if line.attempt_id == attempt_id]
+        began = {line.pid for line in lines if line.mark in (Mark.START, Mark.CHILD)}
+        gone = {line.pid for line in lines if line.mark is Mark.GONE}
+        return bool(began - gone) or self._may_still_run(attempt_id)
+
+    def _settle_unknown(self, store: Store) -> None:
+        """Say how an attempt ended that was left to a person, as the witness tells it, once nothing of it lives."""
+        for attempt in self._stage.look(lambda tx: tx.needs_person(limit=10)):
+            if self._has_living(attempt.id):
+                continue
+            behaviour = self._behaviours[int(attempt.work_id[1:]) - 1]
+            has_ended = any(line.mark is Mark.END and line.attempt_id == attempt.id for line in self._stage.jobs.lines)
+            ending = ending_of_status(behaviour.status if has_ended else -KILL, None)
+            store.write(
+                lambda tx, attempt=attempt, ending=ending: tx.reconcile(  # type: ignore[misc]
+                    attempt.id,
+                    expected_epoch=attempt.epoch,
+                    ending=ending,
+                    change=change_after(tx, attempt.id, ending),
+                    by="a person",
+                    reason="seen",
+                )
+            )
+
+    def _may_still_run(self, attempt_id: AttemptId) -> bool:
+        return any(each.launch.startswith(f"{attempt_id}.") for each in self._stage.table.living())
