@@ -16,14 +16,15 @@ from shared.model.budget import Budget, Ledger, Notice, plain
 from shared.model.usage import ATTEMPTS, TURNS, Usage, sum_of, time_used
 from shared.model.work import Permit, Reason, Work, WorkChange, WorkState
 from shared.policy.budget import Line, first_full, lines_of, notice_of_hold, notices_of, reason_of
+from shared.policy.capacity import POOL_JOBS
 from shared.policy.lease import active_us
 from shared.policy.steps import WorkEvent
 from shared.store.sqlite.rows import json_text, permits_text
 from shared.store.sqlite.writing import Writing
 
-METERED = """SELECT s.body, (SELECT coalesce(sum(active_us), 0) FROM segment WHERE attempt_id = :attempt) AS ended_us,
-    EXISTS (SELECT 1 FROM budget) AS budgeted
-  FROM snapshot AS s WHERE s.attempt_id = :attempt"""
+METERED = """SELECT (SELECT body FROM snapshot WHERE attempt_id = :attempt) AS body,
+    (SELECT coalesce(sum(active_us), 0) FROM segment WHERE attempt_id = :attempt) AS ended_us,
+    EXISTS (SELECT 1 FROM budget) AS budgeted"""
 STAGE = """INSERT INTO usage_pending (attempt_id, work_id, scope, usage, staged_at_us)
   VALUES (:attempt, :work, :scope, :usage, :wall)"""
 TAKE_STAGED = """DELETE FROM usage_pending WHERE id IN (SELECT id FROM usage_pending ORDER BY id LIMIT ? + 0)
@@ -57,9 +58,9 @@ class Charging(Writing):
         Nothing is staged while no budget was ever configured. Its running time counts up to now, the open segment included.
         """
         row = self._db.one(METERED, {"attempt": attempt.id})
-        assert row is not None, "an attempt has its snapshot"
+        assert row is not None, "it selects from no table"
         used = reported
-        if json.loads(row["body"])["executor"] in TIMED:
+        if _is_timed(row["body"], attempt):
             total_us = row["ended_us"] + attempt.segments_dropped_us + active_us(attempt, self._now)
             used = used.plus(time_used(total_us))
         further = used.beyond(attempt.usage)
@@ -143,6 +144,14 @@ class Charging(Writing):
         params: dict[str, object] = {"work": work.id, "permits": permits_text(work.permits | {permit})}
         found = self._db.one(SET_PERMITS, params)
         assert found is not None, "the Work was read in this transaction"
+
+
+def _is_timed(body: str, attempt: Attempt) -> bool:
+    """Whether its executor reports running time; of a snapshot that cannot be read its pool tells: its end must not fail of that."""
+    try:
+        return json.loads(body)["executor"] in TIMED
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return attempt.pool == POOL_JOBS
 
 
 def ledger_params(ledger: Ledger) -> dict[str, object]:
