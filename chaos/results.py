@@ -104,12 +104,31 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
+class Struck:
+    """How many processes were killed, paused, or failed by the store when one side of a boundary was the last they had come to."""
+
+    killed: int = 0
+    paused: int = 0
+    failed: int = 0
+
+
+UNSTRUCK = Struck()
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
-    """How often a simulation came to a boundary, on each side of it."""
+    """How often a simulation came to a boundary, on each side of it, and what was done there."""
 
     boundary: str
     before: int
     after: int
+    struck_before: Struck = UNSTRUCK
+    struck_after: Struck = UNSTRUCK
+
+    @property
+    def is_reached(self) -> bool:
+        """On either side: some are told of only when something has come to pass."""
+        return bool(self.before or self.after)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from chaos.commands import guards, session
 from chaos.ledger import Ledger
-from chaos.results import Coverage, Found
+from chaos.results import Coverage, Found, Struck
 from chaos.simulation import corpus
 from chaos.simulation.controls import SEEDS_MAX
+from chaos.simulation.harm import Kind
 from chaos.simulation.run import DEFAULTS, Options, Outcome, simulate
 from chaos.simulation.shrink import Shrinker
 from chaos.simulation.sweep import Tally, sweep
@@ -105,7 +106,7 @@ def _play(given: Namespace, ledger: Ledger) -> None:
 def _one(seed: int, options: Options, ledger: Ledger, total: Tally) -> None:
     """One history, told from its beginning to its end."""
     outcome = simulate(seed, options)
-    total.add(Tally(1, outcome.steps, outcome.elapsed_us, reached=outcome.reached))
+    total.add(Tally(1, outcome.steps, outcome.elapsed_us, outcome.cpu_us, reached=outcome.reached))
     total.struck.update(str(harm.kind) for harm in outcome.struck)
     if outcome.findings:
         total.failed[seed] = outcome.findings
@@ -124,12 +125,19 @@ def _many(seeds: range, options: Options, ledger: Ledger, total: Tally, until_st
             now = clock.now()
             if elapsed_us(told, now) >= TELL_EVERY_US:
                 told = now
-                rate = total.histories * US_PER_S / max(1, elapsed_us(began, now))
-                ledger.say(f"{_summary(total)}, {rate:.1f} histories/s")
+                ledger.say(f"{_summary(total)}, {_rates(total, elapsed_us(began, now))}")
             if until_steps and total.steps >= until_steps:
                 break
     took_us = max(1, elapsed_us(began, clock.now()))
     ledger.totals["histories per second"] = round(total.histories * US_PER_S / took_us, 1)
+    ledger.totals["histories per second and processor"] = round(total.histories * US_PER_S / max(1, total.cpu_us), 1)
+    ledger.say(f"{_summary(total)}, {_rates(total, took_us)}")
+
+
+def _rates(total: Tally, took_us: int) -> str:
+    """By the clock on the wall, and by the processor time that was used, which a busy host does not change."""
+    by_wall, by_cpu = (total.histories * US_PER_S / max(1, us) for us in (took_us, total.cpu_us))
+    return f"{by_wall:.1f} histories/s, {by_cpu:.1f} for each second of processor time"
 
 
 def _summary(total: Tally) -> str:
@@ -142,10 +150,24 @@ def _count(ledger: Ledger, total: Tally) -> None:
     ledger.totals |= {"histories": total.histories, "steps": total.steps, "failed": len(total.failed)}
     ledger.totals["virtual seconds"] = total.elapsed_us // US_PER_S
     ledger.totals |= {f"harm: {kind}": number for kind, number in sorted(total.struck.items())}
-    ledger.coverage += [
-        Coverage(str(boundary), total.reached[boundary, Side.BEFORE, ""], total.reached[boundary, Side.AFTER, ""])
-        for boundary in Boundary
-    ]
+    found = [_coverage(boundary, total) for boundary in Boundary]
+    ledger.coverage += found
+    unreached = [each.boundary for each in found if not each.is_reached]
+    if unreached:
+        ledger.say(f"never reached: {', '.join(unreached)}")
+
+
+def _coverage(boundary: Boundary, total: Tally) -> Coverage:
+    def struck(side: Side) -> Struck:
+        return Struck(*(total.reached[boundary, side, kind] for kind in (Kind.CRASH, Kind.PAUSE, Kind.FAULT)))
+
+    return Coverage(
+        str(boundary),
+        total.reached[boundary, Side.BEFORE, ""],
+        total.reached[boundary, Side.AFTER, ""],
+        struck(Side.BEFORE),
+        struck(Side.AFTER),
+    )
 
 
 def _tell(outcome: Outcome, command: str, ledger: Ledger) -> None:
@@ -183,7 +205,7 @@ def _replay(path: Path, ledger: Ledger) -> None:
     total = Tally()
     for entry in entries:
         outcome = simulate(entry.seed, entry.options)
-        total.add(Tally(1, outcome.steps, outcome.elapsed_us, reached=outcome.reached))
+        total.add(Tally(1, outcome.steps, outcome.elapsed_us, outcome.cpu_us, reached=outcome.reached))
         ledger.say(f"seed {entry.seed}: {'; '.join(str(finding) for finding in outcome.findings) or 'nothing found'}")
         ledger.findings += [Found(finding.check, finding.what, ledger.command) for finding in outcome.findings]
     _count(ledger, total)

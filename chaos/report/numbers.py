@@ -84,15 +84,27 @@ def coverage(found: Sequence[Coverage]) -> str:
     line = f"{several(len(found), 'boundary', 'boundaries')}, " + (
         f'<b class="open">{unreached} not reached on both sides</b>' if unreached else "each reached on both sides"
     )
+    never = ", ".join(f"<code>{safe(each.boundary)}</code>" for each in found if not each.is_reached)
+    told = f"<p>Never reached: {never}.</p>" if never else ""
     ordered = sorted(found, key=lambda each: (min(each.before, each.after), each.boundary))
     rows = "".join(
-        f'<tr><th scope="row">{safe(each.boundary)}</th><td class="n">{_hits(each.before)}</td><td class="n">{_hits(each.after)}</td></tr>'
+        f'<tr><th scope="row">{safe(each.boundary)}</th><td class="n">{_hits(each.before)}</td><td class="n">{_hits(each.after)}</td>{_struck(each)}</tr>'
         for each in ordered
     )
     return (
-        f'<section class="block"><h3>Coverage</h3><details><summary>{line}</summary><table class="plain narrow"><thead><tr>'
-        f'<th scope="col">boundary</th><th scope="col" class="n">before</th><th scope="col" class="n">after</th></tr></thead>'
+        f'<section class="block"><h3>Coverage</h3><details><summary>{line}</summary>{told}<table class="plain narrow"><thead><tr>'
+        f'<th scope="col">boundary</th><th scope="col" class="n">before</th><th scope="col" class="n">after</th>'
+        f'<th scope="col" class="n">killed</th><th scope="col" class="n">paused</th><th scope="col" class="n">failed</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></details></section>"
+    )
+
+
+def _struck(found: Coverage) -> str:
+    """What was done there, before and after."""
+    before, after = found.struck_before, found.struck_after
+    pairs = ((before.killed, after.killed), (before.paused, after.paused), (before.failed, after.failed))
+    return "".join(
+        f'<td class="n">{f"{number(one)} · {number(two)}" if one or two else "–"}</td>' for one, two in pairs
     )
 
 

@@ -56,6 +56,7 @@ class Director:
         self._workers = workers
         self.struck: list[Harm] = []
         self.reached: Counter[tuple[Boundary, Side, str]] = Counter()
+        self._last: dict[Process, tuple[Boundary, Side]] = {}
         self.is_at_rest = False
         self._hits: dict[tuple[str, Boundary, Side], list[Harm]] = {}
         self._faults: dict[tuple[str, str], list[Harm]] = {}
@@ -157,6 +158,7 @@ class Director:
                 waiting.remove(harm)
                 self.struck.append(harm)
                 self._is_disturbed = True
+                self._count_harm(process, harm)
                 return harm.code
         return None
 
@@ -164,6 +166,7 @@ class Director:
         process = actor.thread
         assert isinstance(process, Process), "actors are threads of processes"
         self.reached[boundary, side, ""] += 1
+        self._last[process] = boundary, side
         if self._setback is not None:
             self._setback.note(process, boundary, side)
         said = ""
@@ -175,7 +178,6 @@ class Director:
                 waiting.remove(harm)
                 is_of_process = harm.kind in (Kind.CRASH, Kind.PAUSE, Kind.TEAR)
                 said = self._strike(harm, process) if is_of_process else self._blow(harm, process)
-                self.reached[boundary, side, harm.kind] += 1
         while self._blows and self._blows[0].step <= self._baton.steps:
             if (
                 self._blows[0].role == ""
@@ -235,6 +237,7 @@ class Director:
             hit.insert(0, process.worker)
         self._is_disturbed = True
         for each in hit:
+            self._count_harm(each, harm)
             if each.launch and harm.kind is not Kind.PAUSE:
                 self._person.harmed.add(work_of(AttemptId(each.launch.rpartition(".")[0])))
             if harm.kind is Kind.TEAR:
@@ -244,6 +247,10 @@ class Director:
             elif each.is_alive:
                 each.stop(harm.us)
         return str(harm)
+
+    def _count_harm(self, process: Process, harm: Harm) -> None:
+        if process in self._last:
+            self.reached[(*self._last[process], harm.kind)] += 1
 
     def _reboot(self, harm: Harm) -> None:
         self._has_rebooted = True

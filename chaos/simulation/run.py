@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import logging
 import random
+import time
 from collections import Counter
 from dataclasses import dataclass
 
@@ -60,7 +61,9 @@ class Outcome:
     Attributes:
         jobs: What each Work did; `plan`: the harm, in the order it was drawn.
         struck: Which of it found its place.
-        reached: How often each boundary was reached, and how often something was done there, by (boundary, side, what).
+        reached: How often each boundary was reached, as (boundary, side, ""), and how often harm of a kind struck a process of which
+            this was the last boundary that it had come to.
+        cpu_us: Processor time.
         elapsed_us: Virtual time.
     """
 
@@ -75,6 +78,7 @@ class Outcome:
     struck: tuple[Harm, ...]
     reached: Counter[tuple[Boundary, Side, str]]
     elapsed_us: int
+    cpu_us: int
 
 
 DEFAULTS = Options()
@@ -100,6 +104,7 @@ def simulate(seed: int, options: Options = DEFAULTS) -> Outcome:
 
 
 def _play(seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[Harm, ...], config: Config) -> Outcome:
+    began_ns = time.process_time_ns()
     homes = the_home()
     homes.begin(config)
     baton = Baton(random.Random(f"{seed}/schedule"))
@@ -127,6 +132,7 @@ def _play(seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[
             struck=tuple(director.struck),
             reached=director.reached,
             elapsed_us=baton.elapsed_us,
+            cpu_us=(time.process_time_ns() - began_ns) // 1_000,
         )
     finally:
         boundary.install(None)

@@ -23,6 +23,7 @@ class Tally:
     """What some histories came to.
 
     Attributes:
+        elapsed_us, cpu_us: Virtual time, and processor time.
         struck: Harm that found its place, by kind.
         reached: See `Outcome.reached`.
         failed: By seed, what was found.
@@ -31,6 +32,7 @@ class Tally:
     histories: int = 0
     steps: int = 0
     elapsed_us: int = 0
+    cpu_us: int = 0
     struck: Counter[str] = field(default_factory=Counter)
     reached: Counter[tuple[Boundary, Side, str]] = field(default_factory=Counter)
     failed: dict[int, tuple[Finding, ...]] = field(default_factory=dict)
@@ -40,6 +42,7 @@ class Tally:
         self.histories += other.histories
         self.steps += other.steps
         self.elapsed_us += other.elapsed_us
+        self.cpu_us += other.cpu_us
         self.struck.update(other.struck)
         self.reached.update(other.reached)
         self.failed.update(other.failed)
@@ -53,6 +56,7 @@ def play(seeds: range, options: Options) -> Tally:
         tally.histories += 1
         tally.steps += outcome.steps
         tally.elapsed_us += outcome.elapsed_us
+        tally.cpu_us += outcome.cpu_us
         tally.struck.update(str(harm.kind) for harm in outcome.struck)
         tally.reached.update(outcome.reached)
         if outcome.findings:

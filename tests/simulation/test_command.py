@@ -46,6 +46,11 @@ def test_seeds_are_spread_over_processes_and_counted(folder: Path, capsys: pytes
     assert (result.totals["histories"], result.totals["failed"]) == (24, 0)
     assert result.totals["steps"] == sum(simulate(seed).steps for seed in range(1, 25))
     assert any(row.before and row.after for row in result.coverage)
+    assert sum(row.struck_before.killed + row.struck_after.killed for row in result.coverage) > 0
+    never = re.search(r"never reached: (.*)", told)
+    assert never is not None
+    assert never[1].split(", ") == [row.boundary for row in result.coverage if not row.is_reached]
+    assert result.totals["histories per second and processor"] > 0
     assert list(folder.iterdir()) == [folder / "r.json"]
 
 

@@ -14,7 +14,7 @@ from chaos.report.page import FINDINGS_MAX, page
 from chaos.report.text import number, took
 from chaos.report.timeline import TICKS_MAX, ticks
 from chaos.report.verdict import PROMISE, Tone, verdict
-from chaos.results import Coverage, Found, Guard, Lane, Span, Story
+from chaos.results import Coverage, Found, Guard, Lane, Span, Story, Struck
 from tests.support.drill_results import A_HOST, HOSTILE, a_cell, a_result
 
 VOID = {"meta", "col", "br", "line", "path", "rect", "circle"}
@@ -185,6 +185,15 @@ def test_a_boundary_that_was_never_reached_and_a_guard_that_was_never_missed_are
     assert "1 not reached on both sides" in read.said
     assert "– never" in read.said
     assert "✕ never" in read.said
+
+
+def test_what_was_done_at_a_boundary_is_told_for_both_sides() -> None:
+    struck = Coverage("go_send", 30, 28, Struck(killed=7, failed=1), Struck(killed=5))
+    read = Page(page([a_result(coverage=(struck, Coverage("store_link", 0, 0)))]))
+
+    assert "7 · 5" in read.said
+    assert "1 · 0" in read.said
+    assert "Never reached: store_link." in " ".join(read.said.split()).replace(" .", ".")
 
 
 def test_a_guard_with_another_defence_behind_it_is_no_finding() -> None:
