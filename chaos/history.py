@@ -7,13 +7,15 @@ value; what only a simulation can see is empty in a drill. Rule: design §9.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from chaos.witness import OUTPUT, Line, Mark
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, Lease, Segment, Snapshot
+from shared.model.budget import Budget, Period
 from shared.model.cancel import Cancellation
 from shared.model.host import StopOrder
 from shared.model.instant import Instant
@@ -28,6 +30,7 @@ PAGE = 500
 OUTPUT_BYTES_MAX = 64 * 1024
 INPUTS_MAX = 1_000
 UNHELD_MAX = 256
+LEDGERS_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,9 @@ class History:
         cancellations: By Work, in order.
         outputs: What each pinned attempt wrote to its standard output.
         faults: Actors that died of an error of ours.
+        budgets: In force all the while; `approvals`: the bindings whose works a person has to approve.
+        ledgers: Of each budget for life, what was charged, by subject.
+        is_usage_staged: Some of what was used is not charged yet.
         gos, lives, looks, backwards: As far as whoever recorded them could see; () when not at all.
         lost: Events that were committed, and that the store forgot when it went back in time; other events have their numbers now.
     """
@@ -175,6 +181,10 @@ class History:
     open_orders: tuple[StopOrder, ...]
     cancellations: Mapping[WorkId, tuple[Cancellation, ...]]
     outputs: Mapping[AttemptId, str]
+    budgets: tuple[Budget, ...] = ()
+    approvals: frozenset[str] = frozenset()
+    ledgers: Mapping[Budget, Mapping[str, Decimal]] = field(default_factory=dict)
+    is_usage_staged: bool = False
     faults: tuple[Fault, ...] = ()
     gos: tuple[Go, ...] = ()
     lives: tuple[Life, ...] = ()
@@ -271,6 +281,10 @@ def _record(
         open_orders=tuple(tx.stop_orders(limit=len(attempts) + 1)),
         cancellations={work_id: tuple(tx.cancellations(work_id)) for work_id in works},
         outputs={attempt.id: output_of(attempt) for attempt in attempts.values() if attempt.pin},
+        budgets=config.budgets,
+        approvals=frozenset(binding.name for binding in config.bindings if binding.approval),
+        ledgers={budget: _ledgers(tx, budget) for budget in config.budgets if budget.period is Period.LIFE},
+        is_usage_staged=tx.has_staged_usage(),
         faults=seen.faults,
         gos=seen.gos,
         lives=seen.lives,
@@ -287,6 +301,10 @@ def pins_in(events: Sequence[Event]) -> frozenset[tuple[AttemptId, int]]:
         for event in events
         if event.kind == "attempt.pinned" and event.attempt_id is not None and event.epoch is not None
     )
+
+
+def _ledgers(tx: ReadTx, budget: Budget) -> dict[str, Decimal]:
+    return {ledger.subject: used for ledger, used in tx.ledgers(budget, 0, limit=LEDGERS_MAX)}
 
 
 def look(tx: ReadTx, *, at_us: int, able: bool) -> Look:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chaos.checks import actors, jobs, launches, order, slots
+from chaos.checks import actors, budgets, jobs, launches, order, slots
 from chaos.history import History
 
 Check = Callable[[History], list[str]]
@@ -43,6 +43,9 @@ CHECKS: tuple[Check, ...] = (
     slots.slots_are_kept,
     slots.slots_are_freed_on_proof,
     slots.nothing_is_stuck,
+    budgets.starts_keep_to_their_budgets,
+    budgets.usage_is_charged_once,
+    budgets.gates_admit_before_the_first_start,
     order.changefeed_has_no_gap,
     order.tables_follow_the_changefeed,
     order.ends_happen_once,

@@ -13,7 +13,7 @@ from chaos.simulation.harm import EVERYBODY, Harm, Kind
 from chaos.simulation.homes import Homes
 from chaos.simulation.jobs import FOREVER_US
 from chaos.simulation.jobs import Job as Behaviour
-from chaos.simulation.person import Person
+from chaos.simulation.person import HELD, Person
 from chaos.simulation.processes import KILL, Process
 from chaos.simulation.setback import Setback
 from shared.boundary import Boundary, Side, Victims
@@ -320,7 +320,8 @@ class Director:
         if self.stage.is_older and self._living("child"):
             return False  # a job that the store forgot is left to a person, and runs on
         idle = self.stage.look(lambda tx: tx.idle_state())
-        self.is_at_rest = idle.live == 0 and idle.waiting == 0
+        held = self.stage.look(lambda tx: tx.held_for(HELD, limit=1))
+        self.is_at_rest = idle.live == 0 and idle.waiting == 0 and not held
         return self.is_at_rest
 
     def why_restless(self) -> str:

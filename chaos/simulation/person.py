@@ -10,16 +10,21 @@ from chaos.simulation.actors import Stage
 from chaos.simulation.jobs import Job as Behaviour
 from chaos.simulation.processes import KILL, Process
 from chaos.witness import Mark
+from coordinator.gates import APPROVAL
 from shared.errors import RefusedError, StoreBusyError
 from shared.ids import AttemptId, WorkId, work_of
 from shared.model.instant import US_PER_S
-from shared.model.work import NewWork
+from shared.model.work import NewWork, Reason
 from shared.policy.settle import ending_of_status
 from shared.store.contract import PERSON, Store
 from shared.store.settling import change_after
+from shared.store.values import GateVerdict
 
 SUBMIT_MOST_US = 2 * US_PER_S
 ASK_MOST_US = 8 * US_PER_S
+HELD = (Reason.OVER_BUDGET, Reason.GATE_HELD)
+HELD_MAX = 20
+REFUSED = 0.2
 
 
 class Person:
@@ -72,6 +77,7 @@ class Person:
             try:
                 self._settle_unknown(store)
                 self._confirm_unproven(store)
+                self._settle_held(store)
                 if submitted < len(self.asked):
                     work = self.asked[submitted]
                     store.write(lambda tx, work=work: tx.submit(work, "jobs"))  # type: ignore[misc]
@@ -110,6 +116,26 @@ class Person:
                         order.attempt_id, expected_epoch=order.epoch, proof=PERSON, by="a person", reason="seen"
                     )
                 )
+
+    def _settle_held(self, store: Store) -> None:
+        """Let go what a budget holds; approve what waits for that or, now and then, refuse it."""
+        for work in self._stage.look(lambda tx: tx.held_for(HELD, limit=HELD_MAX)):
+            with suppress(RefusedError):  # it has changed meanwhile
+                if work.reason is Reason.OVER_BUDGET:
+                    store.write(lambda tx, name=work.id: tx.release_work(name, by="a person", reason="go on"))  # type: ignore[misc]
+                else:
+                    self._answer(store, work.id)
+
+    def _answer(self, store: Store, name: WorkId) -> None:
+        verdict: GateVerdict = "refused" if self._chance.random() < REFUSED else "admitted"
+        if verdict == "refused":
+            self.cancelled.add(name)
+        key = f"{name}/{verdict}"
+        store.write(
+            lambda tx: tx.settle_gate(
+                name, holder=APPROVAL, verdict=verdict, by="a person", reason="looked at it", key=key
+            )
+        )
 
     def _has_living(self, attempt_id: AttemptId) -> bool:
         """Whether anything of an attempt lives, or may yet begin to."""

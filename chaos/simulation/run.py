@@ -10,7 +10,8 @@ import logging
 import random
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from chaos.checks import Finding, examine
 from chaos.history import History
@@ -22,6 +23,7 @@ from chaos.simulation.jobs import Job as Behaviour
 from chaos.simulation.jobs import command_of, draw_jobs
 from shared import boundary
 from shared.boundary import Boundary, Side
+from shared.model.budget import Budget, Per
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import Binding, Config, ScopeConfig, Settings
 
@@ -30,6 +32,9 @@ REST_BOUND_US = 1_800 * US_PER_S
 SCOPE_LIMITS = ((0, 0), (1, 0), (2, 1))
 """Of a scope and of the one below it; 0 is none."""
 STEPS_BOUND = 60_000
+HOLDS = 0.3
+"""Of the histories, those with budgets and approvals."""
+PLENTY = Budget("minutes", Decimal(10**9), Per.ALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,8 @@ class Options:
         keeps_status: Whether the kernel tells how watched processes ended; None: as the seed has it.
         jobs: What each Work does, instead of what the seed draws.
         steps: It is given up after so many.
+        holds: Whether there are budgets and approvals, and a person who settles what they hold; None: as the seed has it, and none
+            where a plan is given.
     """
 
     works: int = 4
@@ -52,6 +59,7 @@ class Options:
     keeps_status: bool | None = None
     jobs: tuple[Behaviour, ...] | None = None
     steps: int = STEPS_BOUND
+    holds: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,13 @@ def simulate(seed: int, options: Options = DEFAULTS) -> Outcome:
     gc.disable()
     try:
         config = _config(options, jobs, random.Random(f"{seed}/config"))
+        holding = random.Random(f"{seed}/holds")
+        holds = options.holds
+        if holds is None:
+            holds = options.plan is None and holding.random() < HOLDS
+        options = replace(options, holds=holds)
+        if holds:
+            config = _with_holds(config, holding)
         return _play(seed, options, jobs, plan, config)
     finally:
         boundary.install(None)
@@ -137,6 +152,15 @@ def _play(seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[
     finally:
         boundary.install(None)
         director.close()
+
+
+def _with_holds(config: Config, chance: random.Random) -> Config:
+    """Few turns, one ledger that everything is charged to, and perhaps approvals."""
+    per, scope = chance.choice(((Per.ALL, None), (Per.SCOPE, None), (Per.SCOPE, "ops"), (Per.WORK, None)))
+    turns = Budget("turns", Decimal(chance.randint(1, 3)), per, scope=scope)
+    approved = chance.choice(((), ("plain",), ("plain", "short")))
+    bindings = tuple(replace(binding, approval=binding.name in approved) for binding in config.bindings)
+    return replace(config, bindings=bindings, budgets=(turns, PLENTY))
 
 
 def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random) -> Config:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -13,6 +14,7 @@ from chaos.history import Backward, Fault, History, Life, Look
 from chaos.witness import Line, Mark, parse
 from shared.ids import Incarnation, WorkId
 from shared.model.attempt import AttemptState, Exclusion
+from shared.model.budget import Budget, Per
 from shared.model.instant import US_PER_S
 from shared.model.work import WorkState
 from tests.support.clean_histories import (
@@ -241,6 +243,55 @@ def _broke(history: History) -> History:
     return replace(history, faults=(Fault("worker-1.1", "FenceViolationError", "the store refused a statement"),))
 
 
+# --- budgets and gates
+
+
+TURNS = Budget("turns", Decimal(99), Per.ALL)
+
+
+def with_turns(history: History, *, limit: int = 99, missing: int = 0) -> History:
+    """As if a budget of that many turns had been in force; its ledger lacks so many."""
+    charged = Decimal(len(history.attempts) - missing)
+    budget = replace(TURNS, limit=Decimal(limit))
+    return replace(history, budgets=(budget,), ledgers={budget: {"": charged}})
+
+
+def with_approvals(history: History, *, released: bool) -> History:
+    """As if w2 had needed approval; `released`: it got it before it started."""
+    snapshots = {**history.snapshots, A2: replace(history.snapshots[A2], binding="deploy")}
+    gated = replace(history, snapshots=snapshots, approvals=frozenset({"deploy"}))
+    if not released:
+        return gated
+    claim = index_of(gated, "attempt.claimed", A2)
+    word = replace(gated.events[claim], kind="gate.released", attempt_id=None, epoch=None, data={})
+    events = [*gated.events[:claim], word, *gated.events[claim:]]
+    return replace(gated, events=tuple(replace(event, seq=at + 1) for at, event in enumerate(events)))
+
+
+def _past_its_budget(history: History) -> History:
+    return with_turns(history, limit=1)
+
+
+def _charged_too_little(history: History) -> History:
+    return with_turns(history, missing=1)
+
+
+def _charged_twice(history: History) -> History:
+    return with_turns(history, missing=-1)
+
+
+def _not_approved(history: History) -> History:
+    return with_approvals(history, released=False)
+
+
+def test_within_its_budget_and_with_its_approval_nothing_fires(history: History) -> None:
+    """The controls."""
+    assert examine(with_turns(history)) == []
+    assert "gates_admit_before_the_first_start" not in {
+        finding.check for finding in examine(with_approvals(history, released=True))
+    }
+
+
 FAULTS: dict[str, list[Fault_]] = {
     "jobs_are_one_set": [second_start, never_started, not_submitted, lost],
     "started_jobs_came_to_their_end": [cut_short, ended_by_another],
@@ -263,6 +314,9 @@ FAULTS: dict[str, list[Fault_]] = {
         _freed_while_it_lives,
     ],
     "nothing_is_stuck": [_slot_held, _unfinished, _order_open, _cancel_unsettled],
+    "starts_keep_to_their_budgets": [_past_its_budget],
+    "usage_is_charged_once": [_charged_too_little, _charged_twice],
+    "gates_admit_before_the_first_start": [_not_approved],
     "changefeed_has_no_gap": [_event_missing],
     "tables_follow_the_changefeed": [_illegal_step, _other_origin, _revoked_twice],
     "ends_happen_once": [_second_end, _second_end_of_work],
