@@ -66,6 +66,7 @@ class Stage:
         born: Of each incarnation: the last event before it held its lock.
         lost_rings: How likely a ring reaches nobody.
         forgotten: Pinned launches that the store knows no more.
+        lived_through: Whoever lived when the store went back.
         is_older: The store went back in time, so that it may be refused; `on_refusal`: told of each coordinator that refuses it at
             its start.
     """
@@ -80,6 +81,7 @@ class Stage:
     born: dict[str, int] = field(default_factory=dict)
     lost_rings: float = 0.0
     forgotten: frozenset[tuple[AttemptId, int]] = frozenset()
+    lived_through: frozenset[Process] = frozenset()
     is_older: bool = False
     on_refusal: Callable[[], None] = lambda: None
     gos: list[Go] = field(default_factory=list)
@@ -286,6 +288,8 @@ class Stage:
             return
         if self.is_older and _is_of_older_store(error):
             return
+        if process in self.lived_through and isinstance(error, LookupError):
+            return  # between two reads the store forgot what the first one had told; writes are refused anyway
         if isinstance(error, TenureError) and error.pause_ms is not None:
             return  # met at its very beginning or end, outside the loop that would try again
         if isinstance(error, RefusedError) and process.role == "worker":

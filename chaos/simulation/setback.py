@@ -79,6 +79,7 @@ class Setback:
             self._warm.restore(older)
         self.has_happened = True
         self._gos = len(stage.gos)
+        stage.lived_through = frozenset(stage.table.living())
         self._past.forget()
         self._newest_seq, self._cut_seq = len(newest), stage.last_seq()
         self._forget(newest)
