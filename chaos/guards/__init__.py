@@ -122,6 +122,15 @@ GUARDS: tuple[Guard, ...] = (
         "slots_are_kept",
         frozenset({"capacity_is_kept"}),
     ),
+    Guard("budget_limit", "a start past a budget", removals.budget_limit, "starts_keep_to_their_budgets"),
+    Guard(
+        "turn_charge",
+        "turns that are taken and not counted",
+        removals.turn_charge,
+        "usage_is_charged_once",
+        frozenset({"starts_keep_to_their_budgets"}),
+    ),
+    Guard("approval", "a first start that nobody approved", removals.approval, "gates_admit_before_the_first_start"),
     Guard(
         "leader_generation",
         "a transition of a leader that was succeeded",

@@ -14,6 +14,7 @@ from typing import Any
 
 import coordinator.bootstrap
 import coordinator.coordinator
+import coordinator.gates
 import coordinator.recovery
 import shared.policy.capacity
 import worker.batch
@@ -22,8 +23,10 @@ import worker.launching
 from shared.errors import RefusedError
 from shared.model.attempt import AttemptState, Ending
 from shared.model.evidence import LockState
+from shared.model.usage import NO_USAGE
 from shared.policy.recovery import Decision, Verdict
 from shared.store.sqlite import (
+    charging,
     coordination,
     ends,
     fragments,
@@ -109,6 +112,18 @@ def pool_limit() -> AbstractContextManager[None]:
 
 def scope_limit() -> AbstractContextManager[None]:
     return _replaced(vars(shared.policy.capacity)["_Book"], "full_scope", lambda _book, _scope: None)
+
+
+def budget_limit() -> AbstractContextManager[None]:
+    return _replaced(charging, "first_full", lambda _lines, _used: None)
+
+
+def turn_charge() -> AbstractContextManager[None]:
+    return _replaced(coordination, "A_TURN", NO_USAGE)
+
+
+def approval() -> AbstractContextManager[None]:
+    return _replaced(coordinator.gates.ApprovalGate, "concerns", lambda _gate, _work, _snapshot, _config: False)
 
 
 def leader_generation() -> AbstractContextManager[None]:

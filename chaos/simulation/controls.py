@@ -201,6 +201,11 @@ def _scoped(_chance: random.Random) -> Options:
     return Options(plan=(), jobs=(replace(HALF_SECOND, scope="ops"), replace(HALF_SECOND, scope="ops/backup")) * 3)
 
 
+def _held(_chance: random.Random) -> Options:
+    """More Works than there are turns, some of them to be approved."""
+    return Options(plan=(), jobs=(HALF_SECOND,) * 6, holds=True)
+
+
 def _unknown_commits(chance: random.Random) -> Options:
     """The disk fails at commits, which did not happen."""
     nths = chance.sample(range(4, 20), 3)
@@ -249,6 +254,9 @@ SCENES: dict[str, Scene] = {
     "generation_rises": _succession,
     "pool_limit": _scoped,
     "scope_limit": _scoped,
+    "budget_limit": _held,
+    "turn_charge": _held,
+    "approval": _held,
     "recovery": _lost_worker,
     "proof_of_stop": _lost_shims,
     "confirmed_epoch": _mistaken,
