@@ -20,6 +20,7 @@ lease = "60s"               # how long a worker that cannot be proven dead keeps
 quarantine_after = 5        # so many works of one binding in a row that came to nothing, and it waits for you; 0 = never
 timeout = "1h"              # running time of a job whose binding names none
 output_max = "64MiB"        # kept of each output stream of a job, the end always; 0 = unbounded
+# approval = ["standing"]   # kinds of work (run_once, standing) whose first start a person approves:   tenure gate list
 
 # A scope is where work belongs. Its limit counts everything in it and below it, besides the limits above.
 [scope.ops]
@@ -50,6 +51,7 @@ replay = "safe"             # a second backup does no harm, so one whose outcome
 #                           # on may list "timeout" too; exhausted = "hold" keeps it for a person; instead of delays:
 #                           # attempts = 4, or exponential = { base = "10s", max = "10m" }, drawn at random up to that
 # kind = "run_once"         # "standing": it rests until the next input:   tenure submit w41 --input TEXT
+# approval = true           # a person approves the first start of each work that takes it:   tenure gate admit w41
 # replay = "never"          # "safe": it may run again when nobody can say how it ended
 # output_max = "10MB"       # else the one in [settings]
 # sandbox = { read = ["/"], write = ["/srv/reports"], network = false, tmp = true }
@@ -68,6 +70,14 @@ replay = "safe"             # a second backup does no harm, so one whose outcome
 # [scope."ops/reports"]
 # binding = "report"        # for work in this scope, and below it, that names none; a command of its own replaces only
 #                           # the binding's, and is never replayed
+#
+# [[budget]]                # what is used up holds work back until you release it:   tenure budget list
+# unit = "turns"            # turns and attempts are counted by tenure, "minutes" by jobs; others as programs report them
+# max = 100                 # also 0.5, or "0.5"
+# per = "scope"             # "work": each on its own; "all": everything together
+# period = "day"            # or "week", both in UTC; "life" without a word
+# scope = "ops"             # only work in it and below it, on one count; else each scope has its own
+# warn_at = 0.8             # published in the changefeed at that part of max, and again once it is exceeded
 """
 
 
