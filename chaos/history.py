@@ -45,10 +45,14 @@ class Job:
         may_be_killed: The drill killed its processes, or its host; it may start and never come to its last line.
         may_need_person: Evidence of its launch was destroyed (its shim killed, its files, its host); its outcome may be unknown,
             so it may be left to a person. A job that nothing of that happened to must not.
-        may_run_again: Its binding declares it safe to replay, or has a retry policy: an attempt that ran may be followed by
-            another.
+        may_run_again: Its binding declares it safe to replay, or has a retry policy, or it takes several inputs: an attempt that
+            ran may be followed by another.
         may_stay_open: The store was older than its home and was refused for good, as no newer copy of it was left; it may never be
             settled, or even start.
+        statuses: How its first attempts end, by number, before those that end with `status`.
+        is_standing: It rests after each input, or is held; only a cancel settles it.
+        is_held: Once nothing is left to try it is held for a person, instead of failing.
+        may_be_retried: A person may have tried it again.
         output: What it prints when it is left alone; None: that is not looked at.
     """
 
@@ -61,7 +65,15 @@ class Job:
     may_need_person: bool = False
     may_run_again: bool = False
     may_stay_open: bool = False
+    statuses: tuple[int, ...] = ()
+    is_standing: bool = False
+    is_held: bool = False
+    may_be_retried: bool = False
     output: str | None = OUTPUT
+
+    def status_of(self, number: int) -> int:
+        """How its attempt of that number ends when it is left alone."""
+        return self.statuses[number - 1] if number <= len(self.statuses) else self.status
 
     @property
     def may_be_cut_short(self) -> bool:
@@ -124,6 +136,23 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """An input that whoever handed it in was told is accepted, under its key."""
+
+    work_id: WorkId
+    number: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A moment at which `seq` was the last event that was committed. `at_us`: elapsed time, as in `Look`."""
+
+    seq: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """An actor that died of an error that is none of those it may meet: its class by name, and what it said."""
 
@@ -160,10 +189,11 @@ class History:
         cancellations: By Work, in order.
         outputs: What each pinned attempt wrote to its standard output.
         faults: Actors that died of an error of ours.
+        accepted: What whoever handed inputs in was answered.
         budgets: In force all the while; `approvals`: the bindings whose works a person has to approve.
         ledgers: Of each budget for life, what was charged, by subject.
         is_usage_staged: Some of what was used is not charged yet.
-        gos, lives, looks, backwards: As far as whoever recorded them could see; () when not at all.
+        gos, lives, looks, ticks, backwards: As far as whoever recorded them could see; () when not at all.
         lost: Events that were committed, and that the store forgot when it went back in time; other events have their numbers now.
     """
 
@@ -191,6 +221,8 @@ class History:
     looks: tuple[Look, ...] = ()
     backwards: tuple[Backward, ...] = ()
     lost: tuple[Event, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+    accepted: tuple[Accepted, ...] = ()
 
     def lines_of(self, work_id: WorkId, mark: Mark) -> list[Line]:
         """What the jobs of one Work said."""
@@ -216,6 +248,8 @@ class Seen:
     looks: tuple[Look, ...] = ()
     backwards: tuple[Backward, ...] = ()
     lost: tuple[Event, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+    accepted: tuple[Accepted, ...] = ()
 
 
 NOTHING_SEEN = Seen()
@@ -291,6 +325,8 @@ def _record(
         looks=seen.looks,
         backwards=seen.backwards,
         lost=seen.lost,
+        ticks=seen.ticks,
+        accepted=seen.accepted,
     )
 
 

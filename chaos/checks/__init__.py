@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chaos.checks import actors, budgets, jobs, launches, order, slots
+from chaos.checks import actors, budgets, inputs, jobs, launches, order, retries, slots
 from chaos.history import History
 
 Check = Callable[[History], list[str]]
@@ -31,8 +31,12 @@ CHECKS: tuple[Check, ...] = (
     jobs.started_jobs_came_to_their_end,
     jobs.statuses_are_true,
     jobs.outputs_are_whole,
-    jobs.inputs_are_kept,
-    jobs.retries_are_not_spent,
+    inputs.inputs_are_kept,
+    inputs.no_input_is_lost,
+    inputs.no_input_is_consumed_twice,
+    retries.retries_are_not_spent,
+    retries.retries_come_from_accepted_events,
+    retries.retries_keep_the_policy,
     launches.one_launch_of_a_work_lives,
     launches.launches_follow_their_pin,
     launches.gates_open_under_a_live_pin,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 from chaos.history import History, Job
 from chaos.witness import Mark
@@ -11,18 +10,16 @@ from shared.model.attempt import Attempt, AttemptState, FailureClass
 from shared.model.work import Work, WorkState
 from shared.policy.steps import is_final_attempt, is_final_work
 
-_TOOK_EFFECT = (AttemptState.SUCCEEDED, AttemptState.HANDED_OFF)
-_WAITS = (WorkState.READY, WorkState.BACKOFF, WorkState.HELD)
-
 
 def jobs_are_one_set(history: History) -> list[str]:
     """Jobs submitted, jobs with one start and jobs that are settled are the same set, seen from each side."""
     submitted = {job.work_id for job in history.jobs}
     exempt = {job.work_id for job in history.jobs if job.may_never_start}
-    again = {job.work_id for job in history.jobs if job.may_run_again}
+    again = {job.work_id for job in history.jobs if job.may_run_again or job.may_be_retried}
     settled = {work.id for work in history.works.values() if is_final_work(work.state)}
     left = {job.work_id for job in history.jobs if job.may_need_person and _is_left_to_person(history, job)}
     left |= {job.work_id for job in history.jobs if job.may_stay_open}
+    left |= {job.work_id for job in history.jobs if _rests(history, job)}
     starts = Counter(line.work_id for line in history.lines if line.mark is Mark.START)
     each = Counter((line.work_id, line.attempt_id) for line in history.lines if line.mark is Mark.START)
     twice = [f"{attempt} started {count} times" for (work, attempt), count in each.items() if count > 1]
@@ -68,9 +65,18 @@ def statuses_are_true(history: History) -> list[str]:
 def _is_natural(job: Job, last: Attempt, work: Work) -> bool:
     if job.cannot_run:
         end = (last.state, last.failure, last.exit_status, work.state)
-        return end == (AttemptState.FAILED, FailureClass.PERMANENT, None, WorkState.FAILED)
-    states = (AttemptState.FAILED, WorkState.FAILED) if job.status else (AttemptState.SUCCEEDED, WorkState.COMPLETED)
-    return last.exit_status == job.status and (last.state, work.state) == states
+        return end == (AttemptState.FAILED, FailureClass.PERMANENT, None, _given_up(job))
+    status = job.status_of(last.number)
+    if status == 0:
+        states = (AttemptState.SUCCEEDED, WorkState.IDLE if job.is_standing else WorkState.COMPLETED)
+    else:
+        states = (AttemptState.FAILED, WorkState.IDLE if job.is_standing else _given_up(job))
+    return last.exit_status == status and (last.state, work.state) == states
+
+
+def _given_up(job: Job) -> WorkState:
+    """What becomes of it once nothing is left to try."""
+    return WorkState.HELD if job.is_standing or job.is_held else WorkState.FAILED
 
 
 def _is_allowed(job: Job, last: Attempt, work: Work) -> bool:
@@ -78,11 +84,12 @@ def _is_allowed(job: Job, last: Attempt, work: Work) -> bool:
     end = (last.state, work.state)
     if work.state is WorkState.CANCELLED:
         return job.cancelled
-    if job.may_time_out and end == (AttemptState.TIMED_OUT, WorkState.FAILED):
+    failed = {_given_up(job), *([WorkState.IDLE] if job.is_standing else [])}
+    if job.may_time_out and last.state is AttemptState.TIMED_OUT and work.state in failed:
         return True
     if job.may_need_person and end == (AttemptState.RECOVERY_REQUIRED, WorkState.RUNNING):
         return True
-    if end != (AttemptState.FAILED, WorkState.FAILED):
+    if last.state is not AttemptState.FAILED or work.state not in failed:
         return False
     if last.exit_status is None:  # its outcome is unknown, and it was tried as often as it may be
         return last.failure is FailureClass.AMBIGUOUS and job.may_need_person and job.may_run_again
@@ -105,46 +112,14 @@ def outputs_are_whole(history: History) -> list[str]:
     return found
 
 
-def inputs_are_kept(history: History) -> list[str]:
-    """An accepted input waits, or the last attempt has it: no end of an attempt loses one, none is consumed twice."""
-    found = []
-    for work in history.works.values():
-        attempts = history.attempts_of(work.id)
-        waiting = set(history.pending_inputs.get(work.id, ()))
-        carried: set[int] = set()
-        for attempt in attempts:
-            consumed = set(_inputs(history, attempt))
-            found += [f"{attempt.id} did not get input {one}" for one in sorted(carried - consumed - waiting)]
-            carried = set() if attempt.state in _TOOK_EFFECT else consumed
-        last = set(_inputs(history, attempts[-1])) if attempts else set()
-        if attempts and work.state in _WAITS:
-            found += [f"{work.id} is {work.state}, input {one} was not returned" for one in sorted(carried - waiting)]
-        elif attempts and work.state is not WorkState.CANCELLED:
-            found += [f"input {one} of {work.id} waits, and {attempts[-1].id} had it" for one in sorted(last & waiting)]
-        if not last | waiting:
-            found.append(f"the input of {work.id} is neither waiting nor consumed")
-        if work.state is WorkState.COMPLETED:
-            found += [f"{work.id} is completed, input {one} never was" for one in sorted(waiting - last)]
-    return found
-
-
-def retries_are_not_spent(history: History) -> list[str]:
-    """Deaths of tenure's own processes spend no retry: a further attempt follows only a launch that came to nothing, or one that
-    may be run again.
-    """
-    found = []
-    for job in history.jobs:
-        for attempt in history.attempts_of(job.work_id)[:-1]:
-            ran = any(line.attempt_id == attempt.id for line in history.lines)
-            nothing_ran = attempt.failure is FailureClass.ADMISSION
-            if (nothing_ran and ran) or not (nothing_ran or job.may_run_again):
-                found.append(f"{attempt.id} ended as {attempt.failure}{', ran' if ran else ''}, and another followed")
-    return found
-
-
-def _inputs(history: History, attempt: Attempt) -> Iterable[int]:
-    snapshot = history.snapshots.get(attempt.id)
-    return () if snapshot is None else snapshot.inputs
+def _rests(history: History, job: Job) -> bool:
+    """Whether it is as it may be left: a standing one, or one with nothing left to try that is held."""
+    work = history.works.get(job.work_id)
+    if work is None:
+        return False
+    return (job.is_standing and work.state in (WorkState.IDLE, WorkState.HELD)) or (
+        job.is_held and work.state is WorkState.HELD and work.hold is None
+    )
 
 
 def _is_left_to_person(history: History, job: Job) -> bool:

@@ -11,6 +11,7 @@ from chaos.history import History
 from shared.ids import AttemptId, WorkId
 from shared.model.work import WorkState
 from shared.policy.steps import is_final_attempt, is_final_work
+from shared.store.contract import Event
 
 WORK_ENDS = frozenset(f"work.{state}" for state in WorkState if is_final_work(state))
 AFTERMATH = frozenset(
@@ -25,6 +26,7 @@ AFTERMATH = frozenset(
     }
 )
 """What may be told of an attempt that has ended."""
+RETRY = "retry.requested"
 
 
 def changefeed_has_no_gap(history: History) -> list[str]:
@@ -60,7 +62,13 @@ def _differences(what: str, folded: object, stored: object) -> list[str]:
 def ends_happen_once(history: History) -> list[str]:
     """One end for each attempt and each Work that is over, none for one that is not. Rule: M01, X02."""
     attempts = Counter(str(event.attempt_id) for event in history.events if event.kind in ENDINGS)
-    works = Counter(str(event.work_id) for event in history.events if event.kind in WORK_ENDS)
+    works: Counter[str] = Counter()
+    failed: set[WorkId] = set()
+    for event in history.events:
+        if event.kind in WORK_ENDS:
+            works[str(event.work_id)] += 1
+        if _reopens(event, failed):
+            works[str(event.work_id)] -= 1
     return [f"{name} ended {count} times" for name, count in sorted((attempts + works).items()) if count > 1]
 
 
@@ -69,7 +77,10 @@ def nothing_follows_the_end(history: History) -> list[str]:
     found = []
     ended: set[AttemptId] = set()
     over: set[WorkId] = set()
+    failed: set[WorkId] = set()
     for event in history.events:
+        if _reopens(event, failed) and event.work_id is not None:
+            over.discard(event.work_id)
         if event.attempt_id in ended and event.kind not in AFTERMATH:
             found.append(f"{event.attempt_id} had ended, and then came {event.kind} (event {event.seq})")
         if event.kind.startswith("work.") and event.work_id in over and event.kind not in WORK_ENDS:
@@ -79,6 +90,19 @@ def nothing_follows_the_end(history: History) -> list[str]:
         if event.kind in WORK_ENDS and event.work_id is not None:
             over.add(event.work_id)
     return found
+
+
+def _reopens(event: Event, failed: set[WorkId]) -> bool:
+    """Whether it tries a Work again that had failed, which then has not ended any more. `failed`: those so far; kept by this."""
+    work_id = event.work_id
+    if work_id is None:
+        return False
+    if event.kind == f"work.{WorkState.FAILED}":
+        failed.add(work_id)
+    if event.kind != RETRY or work_id not in failed:
+        return False
+    failed.remove(work_id)
+    return True
 
 
 def epochs_only_rise(history: History) -> list[str]:

@@ -65,8 +65,13 @@ def read(path: Path = CORPUS) -> list[Entry]:
 
 
 def _entry(facts: dict[str, Any]) -> Entry:
-    jobs = tuple(Job(**each) for each in facts.pop("jobs"))
+    jobs = tuple(_job(each) for each in facts.pop("jobs"))
     return Entry(jobs=jobs, plan=tuple(_harm(each) for each in facts.pop("plan")), **facts)
+
+
+def _job(facts: dict[str, Any]) -> Job:
+    statuses, delays_us = facts.pop("statuses", ()), facts.pop("delays_us", ())
+    return Job(**facts, statuses=tuple(statuses), delays_us=tuple(delays_us))
 
 
 def _harm(facts: dict[str, Any]) -> Harm:

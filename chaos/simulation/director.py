@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from functools import partial
 
-from chaos.history import History, Job, Life, Look, Seen, look, record
+from chaos.history import History, Job, Life, Look, Seen, Tick, look, record
 from chaos.simulation.actors import Stage
 from chaos.simulation.baton import Actor, Baton
 from chaos.simulation.harm import EVERYBODY, Harm, Kind
@@ -20,7 +20,7 @@ from shared.boundary import Boundary, Side, Victims
 from shared.ids import AttemptId, Incarnation, WorkId, work_of
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import Config
-from shared.model.work import NewWork
+from shared.model.work import NewWork, WorkKind
 
 LOOK_TURNS = 40
 LOOK_US = 500 * US_PER_MS
@@ -81,6 +81,7 @@ class Director:
         self._names: dict[Process, str] = {}
         self._lives: list[Life] = []
         self._looks: list[Look] = []
+        self._ticks: list[Tick] = []
         goes_back = any(harm.kind in (Kind.OLDER, Kind.RESTORE) for harm in plan)
         self._setback = Setback(homes, self.stage, self._lives) if goes_back else None
         self.stage.on_refusal = self._refused
@@ -94,8 +95,11 @@ class Director:
         stage = self.stage
         for number, behaviour in enumerate(self._behaviours, start=1):
             command = stage.jobs.command(number, behaviour)
-            if behaviour.is_safe:  # its binding's own command: with another, it would not be known to be safe
-                self._person.asked.append(NewWork(behaviour.scope, f"safe-{number}", None, (), "/", None, "a person"))
+            if behaviour.needs_binding:  # with its command: of another one, what it says does not hold
+                kind = WorkKind.STANDING if behaviour.inputs else WorkKind.RUN_ONCE
+                self._person.asked.append(
+                    NewWork(behaviour.scope, f"own-{number}", None, (), "/", None, "a person", kind=kind)
+                )
             else:
                 binding = "short" if behaviour.lasts_us >= FOREVER_US else "plain"
                 self._person.asked.append(NewWork(behaviour.scope, binding, command, (), "/", None, "a person"))
@@ -167,6 +171,8 @@ class Director:
         assert isinstance(process, Process), "actors are threads of processes"
         self.reached[boundary, side, ""] += 1
         self._last[process] = boundary, side
+        if boundary is Boundary.QUEUE_LOCK:  # around every commit; while one has it, no other commits
+            self._ticks.append(Tick(self.stage.last_seq(), self._baton.elapsed_us))
         if self._setback is not None:
             self._setback.note(process, boundary, side)
         said = ""
@@ -202,8 +208,8 @@ class Director:
                     return ""
             case Kind.RIVAL:
                 self.stage.start_coordinator()
-            case Kind.CANCEL | Kind.MISTAKE:
-                self._person.cancel(harm.work, is_mistaken=harm.kind is Kind.MISTAKE)
+            case Kind.CANCEL | Kind.MISTAKE | Kind.RETRY | Kind.HOLD:
+                self._person.want(harm)
             case Kind.DRAIN:
                 asked = [each for each in self._living(harm.role) if each in self.stage.stops]
                 if not asked:
@@ -372,6 +378,8 @@ class Director:
             gos=tuple(self.stage.gos),
             lives=tuple(self._lives),
             looks=tuple(self._looks),
+            ticks=() if self._is_time_unsure else tuple(self._ticks),
+            accepted=() if setback is not None and setback.has_happened else tuple(self._person.wishes.accepted),
         )
         return record(
             self.stage.observer,
@@ -381,6 +389,14 @@ class Director:
             config=self._config,
             seen=seen,
         )
+
+    @property
+    def _is_time_unsure(self) -> bool:
+        """Whether nobody can tell how much time elapsed: across a boot that is by the wall clock, and here that was set; or when the
+        numbers of events were given twice.
+        """
+        has_stepped = any(harm.kind is Kind.WALL for harm in self.struck)
+        return (self._has_rebooted and has_stepped) or (self._setback is not None and self._setback.has_happened)
 
     def _job(self, number: int) -> Job:
         behaviour = self._behaviours[number - 1]
@@ -396,6 +412,10 @@ class Director:
             may_be_killed=is_harmed,
             may_need_person=is_harmed or was_forgotten,
             may_stay_open=self._is_refused,
-            may_run_again=behaviour.is_safe,
+            may_run_again=behaviour.needs_binding,
+            statuses=behaviour.statuses,
+            is_standing=bool(behaviour.inputs),
+            is_held=behaviour.is_held and behaviour.is_retried,
+            may_be_retried=work_id in self._person.wishes.retried,
             output=None,
         )

@@ -27,6 +27,8 @@ class Kind(StrEnum):
     DRAIN = auto()  # a coordinator or worker is asked to end
     RIVAL = auto()  # a second coordinator is started
     CANCEL = auto()  # a person cancels a Work
+    RETRY = auto()  # tries one again
+    HOLD = auto()  # holds one, and lets it go later
     MISTAKE = auto()  # and says that it is stopped, meaning an epoch that is over
     TEAR = auto()  # the disk loses what a launch recorded so far
 
@@ -45,7 +47,7 @@ class Harm:
         us: How long a pause lasts, how far the clock steps, how long the host is down.
         point, code: Of a fault: `begin`, `commit` (nothing was written) or `committed` (it was), and SQLite's code.
         commits: How many of the last commits a store loses that goes back in time.
-        work: Of a cancel: the how-manieth Work.
+        work: Of a cancel, retry or hold: the how-manieth Work.
     """
 
     kind: Kind
@@ -78,7 +80,7 @@ class Harm:
             case Kind.OLDER | Kind.RESTORE:
                 down = f", {self.us / US_PER_S:.3f} s" if self.kind is Kind.OLDER else ""
                 return f"{self.kind} at {where}{down}, the store lacks its last {self.commits} commits"
-            case Kind.CANCEL | Kind.MISTAKE:
+            case Kind.CANCEL | Kind.MISTAKE | Kind.RETRY | Kind.HOLD:
                 return f"{self.kind} Work {self.work} at {where}"
             case _:
                 return f"{self.kind} {self.role} at {where}"
@@ -94,7 +96,7 @@ WORKER_AT = (
 COORDINATOR_AT = (
     *(Boundary.QUEUE_LOCK, Boundary.INCARNATION_LOCK, Boundary.LOCK_PROBE, Boundary.REGISTER_COMMIT),
     *(Boundary.LEADER_COMMIT, Boundary.CLAIM_COMMIT, Boundary.RECOVERY_COMMIT, Boundary.PASS_COMMIT),
-    Boundary.STOP_COMMIT,
+    *(Boundary.STOP_COMMIT, Boundary.TIMER_COMMIT),
 )
 SHIM_AT = (
     *(Boundary.SHIM_LOCK, Boundary.READY_SEND, Boundary.GO_RECEIVE, Boundary.CHILD_FORK, Boundary.CHILD_EXEC),
@@ -120,7 +122,21 @@ NO_NEAR_SIDE = (Boundary.GO_RECEIVE, Boundary.CHILD_REAP)
 STEPS = 700
 TIME_US = 8 * US_PER_S
 EVERYBODY = "everybody"
-KINDS = ("hit", "blow", "fault", "wall", "reboot", "older", "restore", "drain", "rival", "cancel", "tear")
+KINDS = (
+    "hit",
+    "blow",
+    "fault",
+    "wall",
+    "reboot",
+    "older",
+    "restore",
+    "drain",
+    "rival",
+    "cancel",
+    "retry",
+    "hold",
+    "tear",
+)
 USUAL = {
     "hit": 12,
     "blow": 8,
@@ -132,6 +148,8 @@ USUAL = {
     "drain": 1,
     "rival": 2,
     "cancel": 2,
+    "retry": 1,
+    "hold": 1,
     "tear": 1,
 }
 ONCE = (Kind.REBOOT, Kind.OLDER, Kind.RESTORE)
@@ -206,6 +224,8 @@ def _draw(chance: random.Random, kind: str, mood: Mood, works: int) -> Harm:
             return Harm(Kind.RIVAL, step=step)
         case "tear":
             return Harm(Kind.TEAR, chance.choice(("shim", "child")), step=step)
+        case "retry" | "hold":
+            return Harm(Kind(kind), step=step, work=chance.randint(1, works))
         case _:
             kind_of_cancel = Kind.MISTAKE if chance.random() < 0.3 else Kind.CANCEL
             return Harm(kind_of_cancel, step=step, work=chance.randint(1, works))

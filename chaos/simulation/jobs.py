@@ -17,6 +17,7 @@ from shared.process.launcher import LaunchSpec
 FOREVER_US = 120 * US_PER_S
 WORD = "simulated"
 SAFE = 0.3
+DELAYS_US = (US_PER_S, US_PER_S, 2 * US_PER_S, 5 * US_PER_S)
 SCOPES = ("", "", "ops", "ops/backup")
 
 
@@ -33,6 +34,12 @@ class Job:
         escapes: What it leaves shows no mark of the launch, and is not of its session.
         is_safe: Its binding says that running it again does no harm.
         scope: Of its Work.
+        statuses: How its first attempts end, by number, before those that end with `status`.
+        delays_us: Its binding tries it again after these waits; () and no `tries`: its binding does not.
+        tries: Attempts in all, with waits that double; 0: `delays_us` counts.
+        on_timeout: Its binding tries a timeout again too.
+        is_held: Once nothing is left to try its binding has it held.
+        inputs: It is standing, and gets so many inputs; 0: it runs once.
     """
 
     lasts_us: int
@@ -43,6 +50,26 @@ class Job:
     escapes: bool = False
     is_safe: bool = False
     scope: str = ""
+    statuses: tuple[int, ...] = ()
+    delays_us: tuple[int, ...] = ()
+    tries: int = 0
+    on_timeout: bool = False
+    is_held: bool = False
+    inputs: int = 0
+
+    def status_of(self, number: int) -> int:
+        """How its attempt of that number ends."""
+        return self.statuses[number - 1] if number <= len(self.statuses) else self.status
+
+    @property
+    def is_retried(self) -> bool:
+        """Whether its binding tries it again."""
+        return bool(self.delays_us or self.tries)
+
+    @property
+    def needs_binding(self) -> bool:
+        """What it is depends on a binding of its own, with the command that this runs."""
+        return self.is_safe or self.is_retried or bool(self.inputs)
 
 
 KINDS = ("plain", "missing", "stubborn", "endless", "leaves", "escapes")
@@ -56,10 +83,30 @@ def draw_jobs(chance: random.Random, works: int) -> tuple[Job, ...]:
     if not any(weights):
         weights = list(USUAL)
     drawn = [_draw(chance, chance.choices(KINDS, weights)[0], chance.choice(scale_ms)) for _ in range(works)]
-    return tuple(
+    safe = [
         replace(job, is_safe=chance.random() < SAFE and job.lasts_us < FOREVER_US, scope=chance.choice(SCOPES))
         for job in drawn
+    ]
+    often = chance.choice((0.0, 0.3, 0.8))
+    return tuple(_again(chance, job) if chance.random() < often else job for job in safe)
+
+
+def _again(chance: random.Random, job: Job) -> Job:
+    """The same job, which its binding tries again, or which stands for inputs, or both."""
+    fails = tuple(chance.choice((1, 7, -9)) for _ in range(chance.choice((0, 0, 1, 1, 2, 3))))
+    again = replace(
+        job,
+        statuses=fails,
+        is_held=chance.random() < 0.3,
+        on_timeout=job.lasts_us < FOREVER_US or chance.random() < 0.5,
     )
+    way = chance.choice(("delays", "delays", "tries", "inputs", "inputs"))
+    if way == "tries":
+        return replace(again, tries=chance.choice((2, 3, 4)))
+    delays_us = tuple(chance.choice(DELAYS_US) for _ in range(chance.choice((1, 2, 3))))
+    if way == "delays":
+        return replace(again, delays_us=delays_us)
+    return replace(again, inputs=chance.choice((1, 2, 4)), delays_us=delays_us if chance.random() < 0.5 else ())
 
 
 def _draw(chance: random.Random, kind: str, scale_ms: int) -> Job:
@@ -121,7 +168,7 @@ class Jobs:
             self._leave_behind(child, spec, job, tree_lock)
         self.baton.sleep(job.lasts_us)
         self._say(Mark.END, child, spec)
-        child.end(job.status)
+        child.end(job.status_of(int(spec.attempt_id.rpartition(".")[2])))
 
     def _say(self, mark: Mark, process: Process, spec: LaunchSpec) -> None:
         attempt_id = AttemptId(spec.attempt_id)

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from chaos.simulation.actors import Stage
+from chaos.simulation.harm import Harm, Kind
 from chaos.simulation.jobs import Job as Behaviour
 from chaos.simulation.processes import KILL, Process
+from chaos.simulation.wishes import Wishes
 from chaos.witness import Mark
 from coordinator.gates import APPROVAL
 from shared.errors import RefusedError, StoreBusyError
@@ -21,6 +23,7 @@ from shared.store.settling import change_after
 from shared.store.values import GateVerdict
 
 SUBMIT_MOST_US = 2 * US_PER_S
+WISH_MOST_US = 2 * US_PER_S
 ASK_MOST_US = 8 * US_PER_S
 HELD = (Reason.OVER_BUDGET, Reason.GATE_HELD)
 HELD_MAX = 20
@@ -35,6 +38,7 @@ class Person:
         to_cancel: Works that are to be cancelled, by number, in order.
         mistaken: Works whose stop is confirmed at a wrong epoch.
         cancelled: Works whose cancel was asked for.
+        wishes: What is said of Works between their attempts.
         harmed: Works whose evidence was destroyed; `is_forgetful`: the store forgot something, of any of them.
     """
 
@@ -48,6 +52,7 @@ class Person:
         self.cancelled: set[WorkId] = set()
         self.harmed: set[WorkId] = set()
         self.is_forgetful = False
+        self.wishes = Wishes(stage, behaviours, chance)
 
     def start(self) -> Process:
         """Begin anew, in a process of its own."""
@@ -55,17 +60,24 @@ class Person:
         process.start(lambda: self._ask(process))
         return process
 
-    def cancel(self, work: int, *, is_mistaken: bool) -> None:
-        """Cancel the how-manieth Work, once it is submitted."""
-        if is_mistaken:
-            self.mistaken.add(WorkId(f"w{work}"))
-        self.to_cancel.append(work)
-        self.to_cancel.sort()
+    def want(self, harm: Harm) -> None:
+        """Want a Work cancelled, tried again or held, once it is submitted."""
+        match harm.kind:
+            case Kind.RETRY:
+                self.wishes.retry(harm.work)
+            case Kind.HOLD:
+                self.wishes.hold(harm.work)
+            case _:
+                if harm.kind is Kind.MISTAKE:
+                    self.mistaken.add(WorkId(f"w{harm.work}"))
+                self.to_cancel.append(harm.work)
+                self.to_cancel.sort()
 
     @property
     def is_done(self) -> bool:
         """Everything was asked for."""
-        return self._stage.look(lambda tx: tx.last_work_number()) >= len(self.asked) and not self.to_cancel
+        submitted = self._stage.look(lambda tx: tx.last_work_number())
+        return submitted >= len(self.asked) and not self.to_cancel and self.wishes.is_done
 
     def _ask(self, process: Process) -> None:
         store = self._stage.open(process)
@@ -73,6 +85,8 @@ class Person:
             submitted = self._stage.look(lambda tx: tx.last_work_number())
             busy = submitted < len(self.asked)
             pause_us = SUBMIT_MOST_US // len(self.asked) if busy else ASK_MOST_US
+            if not (busy or self.wishes.is_done):
+                pause_us = WISH_MOST_US
             self._stage.baton.sleep(1 + int(self._chance.random() * pause_us))
             try:
                 self._settle_unknown(store)
@@ -82,6 +96,7 @@ class Person:
                     work = self.asked[submitted]
                     store.write(lambda tx, work=work: tx.submit(work, "jobs"))  # type: ignore[misc]
                     submitted += 1
+                self.wishes.act(store, submitted=submitted)
                 while self.to_cancel and self.to_cancel[0] <= submitted:
                     work_id = WorkId(f"w{self.to_cancel[0]}")
                     self.cancelled.add(work_id)
@@ -151,7 +166,7 @@ class Person:
                 continue
             behaviour = self._behaviours[int(attempt.work_id[1:]) - 1]
             has_ended = any(line.mark is Mark.END and line.attempt_id == attempt.id for line in self._stage.jobs.lines)
-            ending = ending_of_status(behaviour.status if has_ended else -KILL, None)
+            ending = ending_of_status(behaviour.status_of(attempt.number) if has_ended else -KILL, None)
             store.write(
                 lambda tx, attempt=attempt, ending=ending: tx.reconcile(  # type: ignore[misc]
                     attempt.id,

@@ -19,13 +19,22 @@ from chaos.simulation.baton import Baton, Step
 from chaos.simulation.director import Director
 from chaos.simulation.harm import Harm, draw_mood, draw_plan
 from chaos.simulation.homes import the_home
+from chaos.simulation.jobs import FOREVER_US, command_of, draw_jobs
 from chaos.simulation.jobs import Job as Behaviour
-from chaos.simulation.jobs import command_of, draw_jobs
 from shared import boundary
 from shared.boundary import Boundary, Side
 from shared.model.budget import Budget, Per
 from shared.model.instant import US_PER_MS, US_PER_S
-from shared.model.settings import Binding, Config, ScopeConfig, Settings
+from shared.model.settings import (
+    Binding,
+    Config,
+    Exponential,
+    OnExhausted,
+    RetryCause,
+    RetryPolicy,
+    ScopeConfig,
+    Settings,
+)
 
 REST_BOUND_US = 1_800 * US_PER_S
 """Elapsed virtual time within which everything must have come to rest."""
@@ -35,6 +44,8 @@ STEPS_BOUND = 60_000
 HOLDS = 0.3
 """Of the histories, those with budgets and approvals."""
 PLENTY = Budget("minutes", Decimal(10**9), Per.ALL)
+SHORT_US = 3 * US_PER_S
+"""The time of what never ends by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,18 +175,39 @@ def _with_holds(config: Config, chance: random.Random) -> Config:
 
 
 def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random) -> Config:
-    """Its limits, drawn, and its bindings: one for every job that may be run again, as what a binding says of that holds for its own command only."""
+    """Its limits, drawn, and its bindings: one for every job that may be run again, as what a binding says of that holds for its own
+    command only; how a job is retried is said there too.
+    """
     command = command_of(0)
-    settings = Settings(job_concurrency=chance.choice((1, 2, 4)), lease_us=options.lease_us)
+    settings = Settings(
+        job_concurrency=chance.choice((1, 2, 4)), lease_us=options.lease_us, quarantine_after=chance.choice((0, 1, 2))
+    )
     grace_us = 500 * US_PER_MS
     long_us = 1_200 * US_PER_S
-    safe = [
-        Binding(f"safe-{number}", command_of(number), timeout_us=long_us, grace_us=grace_us, replay="safe")
+    own = [
+        Binding(
+            f"own-{number}",
+            command_of(number),
+            timeout_us=SHORT_US if job.lasts_us >= FOREVER_US else long_us,
+            grace_us=grace_us,
+            retry=_policy(job),
+            replay="safe" if job.is_safe else "never",
+        )
         for number, job in enumerate(jobs, start=1)
-        if job.is_safe
+        if job.needs_binding
     ]
     plain = Binding("plain", command, timeout_us=long_us, grace_us=grace_us)
-    short = Binding("short", command, timeout_us=3 * US_PER_S, grace_us=grace_us)
+    short = Binding("short", command, timeout_us=SHORT_US, grace_us=grace_us)
     upper, lower = chance.choice(SCOPE_LIMITS)
     scopes = (ScopeConfig("ops", upper), ScopeConfig("ops/backup", lower))
-    return Config(settings, scopes, (plain, *sorted(safe, key=lambda binding: binding.name), short))
+    return Config(settings, scopes, (*sorted(own, key=lambda binding: binding.name), plain, short))
+
+
+def _policy(job: Behaviour) -> RetryPolicy | None:
+    if not job.is_retried:
+        return None
+    on: tuple[RetryCause, ...] = ("failure", "timeout") if job.on_timeout else ("failure",)
+    exhausted: OnExhausted = "hold" if job.is_held else "fail"
+    if job.tries:
+        return RetryPolicy((), on, Exponential(2 * US_PER_S, 5 * US_PER_S, job.tries), exhausted)
+    return RetryPolicy(job.delays_us, on, exhausted=exhausted)

@@ -108,7 +108,7 @@ def input_lost_between_attempts(history: History) -> History:
 
 
 def retry_spent(history: History) -> History:
-    return with_attempt(history, REFUSED, failure=FailureClass.KNOWN)
+    return with_attempt(history, REFUSED, failure=FailureClass.AMBIGUOUS)
 
 
 def ran_after_all(history: History) -> History:

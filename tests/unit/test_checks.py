@@ -65,6 +65,7 @@ from tests.support.history_faults import (
     with_attempt,
     with_job,
 )
+from tests.support.retry_faults import RETRY_FAULTS
 
 Fault_ = Callable[[History], History]
 
@@ -346,7 +347,7 @@ def test_each_check_fires_alone_on_its_fault(history: History, check: str, fault
 
 
 def test_every_check_has_its_fault() -> None:
-    assert set(FAULTS) == {check.__name__ for check in CHECKS}
+    assert set(FAULTS) | set(RETRY_FAULTS) == {check.__name__ for check in CHECKS}
 
 
 def test_what_starts_without_any_pin_is_found(history: History) -> None:

@@ -82,12 +82,14 @@ CANCELLATIONS = "SELECT * FROM cancellation WHERE work_id = ? ORDER BY id DESC L
 _LOST = "EXISTS (SELECT 1 FROM unreadable WHERE table_name IN ('attempt', 'snapshot') AND row_key = attempt.id)"
 """Nobody holds the attempt, and nobody can recover it: one of its rows cannot be read."""
 IDLE_LIVE = f"SELECT count(*) FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND NOT {_LOST}"
-IDLE_WAITING = """SELECT count(*) FROM (SELECT 1 FROM work WHERE ended_at_us IS NULL AND state IN ('ready', 'backoff')
-    AND reason IS NOT 'quarantined'
+_IN_QUARANTINE = "reason_limit IN (SELECT binding FROM routine WHERE quarantined_at_us IS NOT NULL)"
+"""By the binding itself: the reason that a Work was given stays until the next pass."""
+IDLE_WAITING = f"""SELECT count(*) FROM (SELECT 1 FROM work WHERE ended_at_us IS NULL AND state IN ('ready', 'backoff')
+    AND (reason IS NOT 'quarantined' OR NOT {_IN_QUARANTINE})
     AND NOT EXISTS (SELECT 1 FROM unreadable WHERE table_name = 'work' AND row_key = work.id) LIMIT ? + 0)"""
 IDLE_NEEDS_PERSON = f"""SELECT id FROM (SELECT id, started_at_us AS at FROM attempt WHERE state = 'recovery_required')
   UNION ALL SELECT id FROM work WHERE state = 'held'
-  UNION ALL SELECT id FROM work WHERE state = 'ready' AND reason = 'quarantined'
+  UNION ALL SELECT id FROM work WHERE state = 'ready' AND reason = 'quarantined' AND {_IN_QUARANTINE}
   UNION ALL SELECT row_key FROM unreadable JOIN work ON work.id = row_key
     WHERE table_name = 'work' AND ended_at_us IS NULL AND state IN ('ready', 'backoff')
   UNION ALL SELECT id FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND {_LOST}"""

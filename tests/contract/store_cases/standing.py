@@ -330,6 +330,7 @@ def a_person_may_quarantine_and_release_and_each_only_once(world: World) -> None
 @case(pytest.mark.req("F03", "V01"))
 def what_a_quarantine_holds_back_waits_for_a_person(world: World) -> None:
     held_back, other = world.submit(), world.submit()
+    world.store.write(lambda tx: tx.quarantine_binding("backup", by="me", reason="broken"))
     world.as_leader(lambda tx: tx.hold_back([Wait(held_back, Reason.QUARANTINED, "backup")]))
 
     idle = world.store.read(lambda tx: tx.idle_state())
@@ -338,3 +339,19 @@ def what_a_quarantine_holds_back_waits_for_a_person(world: World) -> None:
     key: LeaseKey = world.running(world.worker(), other)
     assert world.store.read(lambda tx: tx.idle_state()).waiting == 0
     assert key.attempt_id == f"{other}.1"
+
+
+@case(pytest.mark.req("F03", "V03"))
+def what_a_released_binding_held_back_waits_again_at_once(world: World) -> None:
+    """Before any pass has looked at it: whoever waits for a home to be idle must not go."""
+    world.store.write(lambda tx: tx.quarantine_binding("backup", by="me", reason="broken"))
+    work_id = world.submit()
+    held_back = [Wait(work_id, Reason.QUARANTINED, "backup")]
+    world.as_leader(lambda tx: tx.hold_back(held_back))
+    before = world.store.read(lambda tx: tx.idle_state())
+    assert (before.waiting, before.needs_person) == (0, (work_id,)), "control"
+
+    world.store.write(lambda tx: tx.release_binding("backup", by="me", reason="fixed"))
+
+    after = world.store.read(lambda tx: tx.idle_state())
+    assert (after.waiting, after.needs_person) == (1, ())
