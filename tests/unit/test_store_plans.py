@@ -46,6 +46,7 @@ PLANS: dict[str, tuple[str, set[str]]] = {
             "UNION ALL",
             "SCAN work USING INDEX work_held",
             "SCAN work USING INDEX work_quarantined",
+            "SEARCH routine USING PRIMARY KEY (binding=?)",
             "SEARCH unreadable USING PRIMARY KEY (table_name=?)",
             "SCAN attempt USING INDEX attempt_one_unexcluded",
             "SEARCH unreadable USING PRIMARY KEY (table_name=? AND row_key=?)",

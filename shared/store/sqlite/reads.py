@@ -82,7 +82,7 @@ CANCELLATIONS = "SELECT * FROM cancellation WHERE work_id = ? ORDER BY id DESC L
 _LOST = "EXISTS (SELECT 1 FROM unreadable WHERE table_name IN ('attempt', 'snapshot') AND row_key = attempt.id)"
 """Nobody holds the attempt, and nobody can recover it: one of its rows cannot be read."""
 IDLE_LIVE = f"SELECT count(*) FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND NOT {_LOST}"
-_IN_QUARANTINE = "reason_limit IN (SELECT binding FROM routine WHERE quarantined_at_us IS NOT NULL)"
+_IN_QUARANTINE = "EXISTS (SELECT 1 FROM routine WHERE binding = reason_limit AND quarantined_at_us IS NOT NULL)"
 """By the binding itself: the reason that a Work was given stays until the next pass."""
 IDLE_WAITING = f"""SELECT count(*) FROM (SELECT 1 FROM work WHERE ended_at_us IS NULL AND state IN ('ready', 'backoff')
     AND (reason IS NOT 'quarantined' OR NOT {_IN_QUARANTINE})
