@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from chaos.guards import removals
+from chaos.guards import again, removals
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +210,26 @@ GUARDS: tuple[Guard, ...] = (
         _FORGOTTEN,
     ),
     Guard("returned_inputs", "an input lost with the attempt that had it", removals.returned_inputs, "inputs_are_kept"),
+    Guard(
+        "timer_fires_once",
+        "an old timer that cuts a later wait short",
+        again.timer_fires_once,
+        "retries_come_from_accepted_events",
+        frozenset({"retries_keep_the_policy", "no_actor_broke"}),
+    ),
+    Guard("timer_is_due", "a retry before its time", again.timer_is_due, "retries_keep_the_policy"),
+    Guard(
+        "retry_event",
+        "a retry that nobody accepted behind the failure",
+        again.retry_event,
+        "retries_come_from_accepted_events",
+    ),
+    Guard(
+        "effect_spends_inputs",
+        "an input that takes effect twice",
+        again.effect_spends_inputs,
+        "no_input_is_consumed_twice",
+    ),
     Guard(
         "live_lease",
         "an attempt taken from its living holder",

@@ -46,7 +46,8 @@ FAR_US = 1 << 60
 
 
 @contextmanager
-def _replaced(owner: Any, name: str, value: object) -> Iterator[None]:
+def replaced(owner: Any, name: str, value: object) -> Iterator[None]:
+    """Another value under that name for a while."""
     before = owner.__dict__[name]
     setattr(owner, name, value)
     try:
@@ -56,19 +57,20 @@ def _replaced(owner: Any, name: str, value: object) -> Iterator[None]:
 
 
 @contextmanager
-def _all(*removals: AbstractContextManager[None]) -> Iterator[None]:
+def all_of(*removals: AbstractContextManager[None]) -> Iterator[None]:
+    """Several at once."""
     with ExitStack() as stack:
         for removal in removals:
             stack.enter_context(removal)
         yield
 
 
-def _in_sql(module: ModuleType, fragment: str, substitute: str) -> AbstractContextManager[None]:
+def in_sql(module: ModuleType, fragment: str, substitute: str) -> AbstractContextManager[None]:
     """Every statement of a module without a fragment."""
     statements = {name: text for name, text in vars(module).items() if isinstance(text, str) and fragment in text}
     if not statements:
         raise LookupError(f"no statement of {module.__name__} has {fragment!r}")
-    return _all(*(_replaced(module, name, text.replace(fragment, substitute)) for name, text in statements.items()))
+    return all_of(*(replaced(module, name, text.replace(fragment, substitute)) for name, text in statements.items()))
 
 
 # --- the store
@@ -76,24 +78,24 @@ def _in_sql(module: ModuleType, fragment: str, substitute: str) -> AbstractConte
 
 def fence() -> AbstractContextManager[None]:
     anybody = "id = :attempt"
-    return _all(*(_in_sql(module, fragments.FENCE, anybody) for module in (holding, writing)))
+    return all_of(*(in_sql(module, fragments.FENCE, anybody) for module in (holding, writing)))
 
 
 def unexcluded_recheck() -> AbstractContextManager[None]:
-    return _replaced(reads.Reads, "unexcluded", lambda _tx, _work_id: None)
+    return replaced(reads.Reads, "unexcluded", lambda _tx, _work_id: None)
 
 
 def one_unexcluded() -> AbstractContextManager[None]:
     indexes = tuple(text for text in schema.INDEXES if "attempt_one_unexcluded" not in text)
     if len(indexes) == len(schema.INDEXES):
         raise LookupError("no index keeps the attempts of a Work apart")
-    return _all(unexcluded_recheck(), _replaced(migrate, "INDEXES", indexes))
+    return all_of(unexcluded_recheck(), replaced(migrate, "INDEXES", indexes))
 
 
 def claim_recheck() -> AbstractContextManager[None]:
-    return _all(
-        _replaced(coordination.Coordination, "_changed", lambda _tx, _request, _work: None),
-        _in_sql(coordination, "AND revision = :revision AND state = 'ready'", ""),
+    return all_of(
+        replaced(coordination.Coordination, "_changed", lambda _tx, _request, _work: None),
+        in_sql(coordination, "AND revision = :revision AND state = 'ready'", ""),
     )
 
 
@@ -103,43 +105,43 @@ def capacity_recheck() -> AbstractContextManager[None]:
     def without(tx: Any, request: Any) -> Any:
         return limit(tx, replace(request, refusal=lambda _usage: None))
 
-    return _replaced(coordination.Coordination, "_limit", without)
+    return replaced(coordination.Coordination, "_limit", without)
 
 
 def pool_limit() -> AbstractContextManager[None]:
-    return _replaced(vars(shared.policy.capacity)["_Book"], "pool_full", lambda _book, _pool: False)
+    return replaced(vars(shared.policy.capacity)["_Book"], "pool_full", lambda _book, _pool: False)
 
 
 def scope_limit() -> AbstractContextManager[None]:
-    return _replaced(vars(shared.policy.capacity)["_Book"], "full_scope", lambda _book, _scope: None)
+    return replaced(vars(shared.policy.capacity)["_Book"], "full_scope", lambda _book, _scope: None)
 
 
 def budget_limit() -> AbstractContextManager[None]:
-    return _replaced(charging, "first_full", lambda _lines, _used: None)
+    return replaced(charging, "first_full", lambda _lines, _used: None)
 
 
 def turn_charge() -> AbstractContextManager[None]:
-    return _replaced(coordination, "A_TURN", NO_USAGE)
+    return replaced(coordination, "A_TURN", NO_USAGE)
 
 
 def approval() -> AbstractContextManager[None]:
-    return _replaced(coordinator.gates.ApprovalGate, "concerns", lambda _gate, _work, _snapshot, _config: False)
+    return replaced(coordinator.gates.ApprovalGate, "concerns", lambda _gate, _work, _snapshot, _config: False)
 
 
 def leader_generation() -> AbstractContextManager[None]:
     def lead(tx: Any, owner: Any, generation: int, **_times: int) -> None:
         tx._leading, tx._generation = owner, generation
 
-    return _replaced(registration.Registrations, "lead", lead)
+    return replaced(registration.Registrations, "lead", lead)
 
 
 def generation_rises() -> AbstractContextManager[None]:
     triggers = tuple(text for text in schema.TRIGGERS if "leader_generation" not in text)
     if len(triggers) == len(schema.TRIGGERS):
         raise LookupError("no trigger keeps the generation of leaders apart")
-    return _all(
-        _in_sql(registration, "generation = generation + 1", "generation = generation"),
-        _replaced(migrate, "TRIGGERS", triggers),
+    return all_of(
+        in_sql(registration, "generation = generation + 1", "generation = generation"),
+        replaced(migrate, "TRIGGERS", triggers),
     )
 
 
@@ -159,53 +161,53 @@ def confirmed_epoch() -> AbstractContextManager[None]:
         finally:
             del tx.attempt
 
-    return _all(
-        _replaced(stops.Stops, "confirm_stopped", without),
-        _in_sql(stops, "id = :attempt AND epoch = :epoch AND ended_at_us IS NOT NULL", "id = :attempt"),
+    return all_of(
+        replaced(stops.Stops, "confirm_stopped", without),
+        in_sql(stops, "id = :attempt AND epoch = :epoch AND ended_at_us IS NOT NULL", "id = :attempt"),
     )
 
 
 def never_shorter() -> AbstractContextManager[None]:
-    return _in_sql(holding, "max(expires_mono_us, :mono + :lease)", ":mono + :lease")
+    return in_sql(holding, "max(expires_mono_us, :mono + :lease)", ":mono + :lease")
 
 
 def same_store() -> AbstractContextManager[None]:
-    return _replaced(SqliteStore, "_require_same", lambda _store, _db: None)
+    return replaced(SqliteStore, "_require_same", lambda _store, _db: None)
 
 
 def older_store() -> AbstractContextManager[None]:
-    return _replaced(coordinator.bootstrap, "refuse_older", lambda _store, _names: None)
+    return replaced(coordinator.bootstrap, "refuse_older", lambda _store, _names: None)
 
 
 def queue() -> AbstractContextManager[None]:
-    return _all(
-        _replaced(store_queue.Queued, "__enter__", lambda _queued: None),
-        _replaced(store_queue.Queued, "__exit__", lambda _queued, *_error: None),
+    return all_of(
+        replaced(store_queue.Queued, "__enter__", lambda _queued: None),
+        replaced(store_queue.Queued, "__exit__", lambda _queued, *_error: None),
     )
 
 
 def returned_inputs() -> AbstractContextManager[None]:
-    return _replaced(ends, "RETURN_INPUTS", "SELECT ?")
+    return replaced(ends, "RETURN_INPUTS", "SELECT ?")
 
 
 def live_lease() -> AbstractContextManager[None]:
     """Whatever is unfinished is taken over, whether its lease is live or not."""
-    return _all(*(_in_sql(module, fragments.NOT_LIVE, "1") for module in (takeover, reads)))
+    return all_of(*(in_sql(module, fragments.NOT_LIVE, "1") for module in (takeover, reads)))
 
 
 def stop_orders() -> AbstractContextManager[None]:
-    return _replaced(writing.Writing, "_order_stop", lambda _tx, _attempt, _why, _by: None)
+    return replaced(writing.Writing, "_order_stop", lambda _tx, _attempt, _why, _by: None)
 
 
 def accept_timeout() -> AbstractContextManager[None]:
-    return _replaced(coordination.Coordination, "revoke_unaccepted", lambda _tx, **_timeout: [])
+    return replaced(coordination.Coordination, "revoke_unaccepted", lambda _tx, **_timeout: [])
 
 
 # --- coordinator and worker
 
 
 def recovery() -> AbstractContextManager[None]:
-    return _replaced(coordinator.recovery.Recovery, "_claim_some", lambda *_: (0, False))
+    return replaced(coordinator.recovery.Recovery, "_claim_some", lambda *_: (0, False))
 
 
 def lock_probe() -> AbstractContextManager[None]:
@@ -217,7 +219,7 @@ def lock_probe() -> AbstractContextManager[None]:
         seen: LockState = probe(one, worker)
         return LockState.FREE if next(looks) % 30 == 0 else seen
 
-    return _replaced(coordinator.coordinator.Coordinator, "_probe_worker", without)
+    return replaced(coordinator.coordinator.Coordinator, "_probe_worker", without)
 
 
 def pin_before_go() -> AbstractContextManager[None]:
@@ -228,7 +230,7 @@ def pin_before_go() -> AbstractContextManager[None]:
         if holding is not None and holding.launch is held:
             held.go()
 
-    return _replaced(worker.launching.Launches, "_ready", without)
+    return replaced(worker.launching.Launches, "_ready", without)
 
 
 def lease_at_go() -> AbstractContextManager[None]:
@@ -238,12 +240,12 @@ def lease_at_go() -> AbstractContextManager[None]:
         holding.lease_until_mono_us = FAR_US
         pinned(launches, holding)
 
-    return _replaced(worker.launching.Launches, "_pinned", without)
+    return replaced(worker.launching.Launches, "_pinned", without)
 
 
 def _decided(change: Callable[[Any, Any, Decision], Decision]) -> AbstractContextManager[None]:
     decide = vars(worker.ending)["decide"]
-    return _replaced(worker.ending, "decide", lambda facts, evidence: change(facts, evidence, decide(facts, evidence)))
+    return replaced(worker.ending, "decide", lambda facts, evidence: change(facts, evidence, decide(facts, evidence)))
 
 
 def uncertain_asks() -> AbstractContextManager[None]:
@@ -258,12 +260,12 @@ def unknown_is_no_success() -> AbstractContextManager[None]:
     def succeed(endings: Any, holding: Any, _decision: Decision, proof: str | None) -> None:
         endings.end(holding, Ending(AttemptState.SUCCEEDED, 0, None, None, proof, "ended"))
 
-    return _replaced(worker.ending.Endings, "_ask_person", succeed)
+    return replaced(worker.ending.Endings, "_ask_person", succeed)
 
 
 def child_record() -> AbstractContextManager[None]:
     decide = vars(worker.ending)["decide"]
-    return _replaced(
+    return replaced(
         worker.ending, "decide", lambda facts, evidence: decide(replace(facts, child_record_seen=False), evidence)
     )
 
@@ -274,11 +276,11 @@ def unreadable_is_not_absent() -> AbstractContextManager[None]:
     def without(facts: Any, evidence: Any) -> Decision:
         return decide(facts, None if evidence is None else replace(evidence, unreadable=()))  # type: ignore[no-any-return]
 
-    return _replaced(worker.ending, "decide", without)
+    return replaced(worker.ending, "decide", without)
 
 
 def proof_of_stop() -> AbstractContextManager[None]:
-    return _replaced(worker.ending, "proof_of", lambda _evidence: "S1")
+    return replaced(worker.ending, "proof_of", lambda _evidence: "S1")
 
 
 def _looked_up(settle: Callable[[Any], None]) -> AbstractContextManager[None]:
@@ -286,7 +288,7 @@ def _looked_up(settle: Callable[[Any], None]) -> AbstractContextManager[None]:
         while batch._unknown:
             settle(batch._unknown.pop(0))
 
-    return _replaced(worker.batch.Batch, "_look_up", without)
+    return replaced(worker.batch.Batch, "_look_up", without)
 
 
 def unknown_commit() -> AbstractContextManager[None]:
@@ -305,4 +307,4 @@ def closed_gate() -> AbstractContextManager[None]:
     def without(shim: Any) -> bool:
         return bool(released(shim)) or not shim._gate.is_open
 
-    return _replaced(simulated._Shim, "_is_released", without)
+    return replaced(simulated._Shim, "_is_released", without)

@@ -243,7 +243,21 @@ def _hits(
     return tuple(Harm(kind, role, boundary, side, nth=nth, us=LONG_US) for nth in drawn)
 
 
+def _retried(_chance: random.Random) -> Options:
+    """Jobs fail twice; the second wait is long."""
+    return Options(plan=(), jobs=(replace(SHORT, statuses=(7, 7), delays_us=(US_PER_S, 5 * US_PER_S)),) * 2)
+
+
+def _fed(_chance: random.Random) -> Options:
+    """Inputs come while attempts run."""
+    return Options(plan=(), jobs=(replace(SECONDS, inputs=4),) * 2)
+
+
 SCENES: dict[str, Scene] = {
+    "timer_fires_once": _retried,
+    "timer_is_due": _retried,
+    "retry_event": _retried,
+    "effect_spends_inputs": _fed,
     "fence": _late_writes,
     "lease_at_go": _late_go,
     "closed_gate": _given_up_launch,
