@@ -182,22 +182,22 @@ class Harness:
                 return True
         return False
 
-    def submit(self, *, wait: float | Path = 0, status: int = 0) -> WorkId:
-        """Submit a job that reports to the witness; see `Witness.command`."""
-        work_id = self.submit_command(self.witness.command(wait=wait, status=status))
-        self.jobs.append(Job(work_id, status))
+    def submit(self, *, wait: float | Path = 0, status: int = 0, binding: str | None = None) -> WorkId:
+        """Submit a job that reports to the witness; see `Witness.command`. `binding`: one that tries it again."""
+        work_id = self.submit_commands([self.witness.command(wait=wait, status=status)], binding)[0]
+        self.jobs.append(Job(work_id, status, may_run_again=binding is not None))
         return work_id
 
     def submit_command(self, command: Sequence[str]) -> WorkId:
         """Submit any command; it is no job of the witness."""
         return self.submit_commands([command])[0]
 
-    def submit_commands(self, commands: Sequence[Sequence[str]]) -> list[WorkId]:
+    def submit_commands(self, commands: Sequence[Sequence[str]], binding: str | None = None) -> list[WorkId]:
         """Submit several in one commit."""
         works = [
             NewWork(
                 scope="",
-                binding=None,
+                binding=binding,
                 command=tuple(command),
                 env=(),
                 cwd="/",

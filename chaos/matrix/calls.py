@@ -15,7 +15,7 @@ from chaos.harness import COORDINATOR, DRILL_ID, Running
 from chaos.history import Job
 from chaos.matrix.cell import CameTo, Cell, Harm, Scene, Who
 from chaos.matrix.scene import JOB_S, STATUS
-from chaos.matrix.stage import WORKER, Stage, is_stopped, send
+from chaos.matrix.stage import RETRIED_ONCE, WORKER, Stage, is_stopped, send
 from chaos.witness import Mark
 from shared.boundary import Boundary
 from shared.home import Home, create_home
@@ -48,6 +48,10 @@ class Call:
                 self.job = stage.submit(at_valve=True, seconds=0, status=STATUS)
                 stage.await_mark(self.job, Mark.START)
                 self.words = ("work", "cancel", self.job, "--wait", "0")
+            case Boundary.COMMAND_COMMIT:
+                self.job = stage.submit(at_valve=True, seconds=0, status=STATUS)
+                stage.await_mark(self.job, Mark.START)
+                self.words = ("work", "hold", self.job)
             case other:
                 raise AssertionError(f"no command is drilled at {other}")
 
@@ -59,6 +63,9 @@ class Call:
             return bool(self._works() - self._known)
         job = self.job
         assert job is not None
+        if self.boundary is Boundary.COMMAND_COMMIT:
+            work = self.stage.harness.read(lambda tx: tx.work(job))
+            return work is not None and work.hold is not None
         return bool(self.stage.harness.read(lambda tx: tx.cancellations(job)))
 
     def settle(self) -> None:
@@ -191,6 +198,7 @@ def _configuration(stage: Stage) -> Path:
     path.write_text(
         f"[settings]\njob_concurrency = {settings.job_concurrency}\n"
         f'lease = "{settings.lease_us // US_PER_MS}ms"\n'
+        f'[binding.{RETRIED_ONCE.name}]\ncommand = ["true"]\nretry = {{ delays = ["1s"] }}\n'
         f'[binding.drill{next(_numbers)}]\ncommand = ["true"]\n',
         encoding="utf-8",
     )

@@ -54,6 +54,7 @@ class Scene(StrEnum):
     NO_BALLAST = "no ballast"  # the space kept for ends was given up, and there is space again
     FULL_DISK = "full disk"  # a job runs, and no write of its worker to the store succeeds
     ENDED_JOB = "ended job"  # a job has ended, and its worker has not seen it
+    RETRY = "retry"  # a new job waits, which fails, and which its binding tries once more
     COMMAND = "command"  # a person calls for it
     NEW_HOME = "new home"  # nobody was here before
 
@@ -66,6 +67,7 @@ class CameTo(StrEnum):
     ADOPTED = "adopted"  # it went on running under another holder
     FINISHED = "finished"  # it had ended, and another holder read how
     RETRIED = "retried"  # its launch came to nothing; the next attempt ran, and no retry was spent
+    TRIED_AGAIN = "tried again"  # it failed, and the one retry that its binding has followed
     KILLED = "killed"  # it was killed before it became the job, and that is its end
     ASKED = "recovery_required"  # nobody can know how it ended, so a person was asked
     CANCELLED = "cancelled"  # it was cancelled, and its stop is proven

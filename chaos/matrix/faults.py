@@ -119,6 +119,7 @@ FAULT_POINTS = (
     _store(Role.COMMAND, Boundary.SUBMIT_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
     _store(Role.COMMAND, Boundary.CONFIG_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
     _store(Role.COMMAND, Boundary.CANCEL_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
+    _store(Role.COMMAND, Boundary.COMMAND_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
     # Evidence: a launch that cannot leave any comes to nothing, an end waits until it can be written.
     FaultPoint(Role.WORKER, Boundary.ATTEMPT_MKDIR, Scene.JOB, (Boundary.ATTEMPT_MKDIR, BEFORE), full=RETRIED),
     FaultPoint(Role.WORKER, Boundary.ATTEMPT_SYNC, Scene.JOB, (Boundary.ATTEMPT_SYNC, BEFORE), broken=RETRIED),

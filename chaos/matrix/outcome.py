@@ -6,9 +6,12 @@ from chaos.history import History
 from chaos.matrix.cell import CameTo
 from chaos.witness import Mark
 from shared.ids import WorkId
+from shared.model.attempt import FailureClass
 from shared.model.work import WorkState
 
 ADOPTED_EVENT, ASKED_EVENT = "attempt.adopted", "attempt.recovery_required"
+RETRIED_ATTEMPTS = 2
+"""Of a job whose binding retries it once."""
 
 
 def came_to(history: History, work_id: WorkId) -> CameTo:
@@ -28,6 +31,9 @@ def came_to(history: History, work_id: WorkId) -> CameTo:
         return CameTo.ASKED
     if last.exit_status is not None and last.exit_status < 0 and not history.lines_of(work_id, Mark.START):
         return CameTo.KILLED
+    if attempts[0].failure is FailureClass.KNOWN and len(attempts) > 1:
+        assert len(attempts) == RETRIED_ATTEMPTS, f"{work_id} was tried {len(attempts)} times"
+        return CameTo.TRIED_AGAIN
     if len(attempts) > 1:
         return CameTo.RETRIED
     if any(segment.relaunched for segment in segments):

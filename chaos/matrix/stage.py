@@ -20,8 +20,8 @@ from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, AttemptState, Lease
 from shared.model.evidence import ProcessIdentity
 from shared.model.host import Worker
-from shared.model.instant import Instant
-from shared.model.settings import Settings
+from shared.model.instant import US_PER_S, Instant
+from shared.model.settings import Binding, Config, RetryPolicy, Settings
 from shared.model.work import WorkState
 from shared.policy.lease import is_live
 from shared.policy.steps import is_final_work
@@ -33,6 +33,7 @@ WORKER, SECOND_WORKER, STANDBY = "worker-1", "worker-2", "standby"
 HIT_BOUND_S = 20.0
 COMMAND_BOUND_S = 30.0
 VALVE_LINES = 64
+RETRIED_ONCE = Binding("again", ("true",), retry=RetryPolicy((US_PER_S,)))
 LOOK_AGAIN_S = 0.005
 
 
@@ -40,7 +41,7 @@ class Stage:
     """A harness, who plays, and a valve at which jobs wait for their cue."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
-        self.harness = Harness(folder, settings)
+        self.harness = Harness(folder, Config(settings, bindings=(RETRIED_ONCE,)))
         self.folder = folder
         self.valve = folder / "valve"
         os.mkfifo(self.valve)
@@ -102,9 +103,10 @@ class Stage:
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
-    def submit(self, *, at_valve: bool, seconds: float, status: int) -> WorkId:
-        """A job of the witness that takes so long, or waits at the valve."""
-        return self.harness.submit(wait=self.valve if at_valve else seconds, status=status)
+    def submit(self, *, at_valve: bool, seconds: float, status: int, is_retried: bool = False) -> WorkId:
+        """A job of the witness that takes so long, or waits at the valve; its binding may try it again, once."""
+        wait = self.valve if at_valve else seconds
+        return self.harness.submit(wait=wait, status=status, binding=RETRIED_ONCE.name if is_retried else None)
 
     def expect(self, work_id: WorkId, *, may_need_person: bool) -> None:
         """Let a job's evidence be destroyed: it may be killed before it begins, or its end be known to nobody."""

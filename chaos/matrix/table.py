@@ -16,7 +16,7 @@ CHAIN = 3
 BEFORE, AFTER = (Side.BEFORE,), (Side.AFTER,)
 BOTH = (Side.BEFORE, Side.AFTER)
 
-UNDISTURBED, RELAUNCHED, ADOPTED, FINISHED, RETRIED, KILLED, ASKED, CANCELLED, DONE, REPEATED = (
+UNDISTURBED, RELAUNCHED, ADOPTED, FINISHED, RETRIED, TRIED_AGAIN, KILLED, ASKED, CANCELLED, DONE, REPEATED = (
     frozenset({word}) for word in CameTo
 )
 TAKEN_UP = ADOPTED | FINISHED
@@ -182,6 +182,8 @@ COORDINATOR_POINTS = (
     _coordinator(Boundary.CLAIM_COMMIT, AFTER, IN_TIME, all_killed=RELAUNCHED | ADOPTED),
     # A pass is recorded after its claims, so the worker may have come any way with the job; or had not been heard of in time.
     _coordinator(Boundary.PASS_COMMIT, BOTH, UNDISTURBED, all_killed=IN_TIME | ADOPTED, frozen=IN_TIME),
+    # Nothing runs while a retry is waited for; whoever leads next finds the timer due, or fired.
+    _coordinator(Boundary.TIMER_COMMIT, BOTH, TRIED_AGAIN, scene=Scene.RETRY),
     _coordinator(Boundary.BALLAST_RENAME, BOTH, UNDISTURBED, scene=Scene.NO_BALLAST),
     _coordinator(Boundary.LOCK_PROBE, BOTH, ADOPTED, scene=Scene.TAKEOVER),
     _coordinator(Boundary.RECOVERY_COMMIT, BOTH, ADOPTED, scene=Scene.TAKEOVER),
@@ -373,7 +375,12 @@ def _command(
 COMMAND_POINTS = (
     *(
         _command(boundary, side, came_to)
-        for boundary in (Boundary.SUBMIT_COMMIT, Boundary.CONFIG_COMMIT, Boundary.CANCEL_COMMIT)
+        for boundary in (
+            Boundary.SUBMIT_COMMIT,
+            Boundary.CONFIG_COMMIT,
+            Boundary.CANCEL_COMMIT,
+            Boundary.COMMAND_COMMIT,
+        )
         for side, came_to in ((BEFORE, REPEATED), (AFTER, DONE))
     ),
     # `tenure init`: its last step is still to come, on either side.
@@ -386,8 +393,6 @@ COMMAND_POINTS = (
 POINTS = (*WORKER_POINTS, *COORDINATOR_POINTS, *ZYGOTE_POINTS, *SHIM_POINTS, *CHILD_POINTS, *COMMAND_POINTS)
 
 ELSEWHERE = {
-    Boundary.COMMAND_COMMIT: "one commit of a command, as that of a cancel; tests/unit/test_store_fault_points.py breaks it",
-    Boundary.TIMER_COMMIT: "needs a binding that retries; in tests/unit/test_coordinator_timers.py a leader dies on both sides of it",
     Boundary.HARM_SIGNAL: "sent by a supervisor or a harness to its own children; tests/process/test_up_signals.py kills there",
 }
 """Boundaries without a point, and why."""

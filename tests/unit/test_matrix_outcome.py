@@ -11,6 +11,7 @@ from chaos.matrix.cell import CameTo
 from chaos.matrix.outcome import came_to
 from chaos.witness import Mark
 from shared.ids import AttemptId, WorkId
+from shared.model.attempt import FailureClass
 from tests.support.clean_histories import clean_history, with_event, without_lines
 from tests.support.history_faults import with_attempt
 
@@ -58,3 +59,19 @@ def test_a_job_that_was_never_attempted_came_to_nothing(history: History) -> Non
 
     with pytest.raises(AssertionError, match="w2 was never attempted"):
         came_to(never, WorkId("w2"))
+
+
+def test_a_retry_by_policy_is_told_from_a_launch_that_came_to_nothing(history: History) -> None:
+    failed = with_attempt(history, AttemptId("w5.1"), failure=FailureClass.KNOWN)
+    once_more = replace(failed.attempts[AttemptId("w5.2")], id=AttemptId("w5.3"), number=3)
+
+    assert came_to(failed, WorkId("w5")) is CameTo.TRIED_AGAIN
+    with pytest.raises(AssertionError, match="w5 was tried 3 times"):
+        came_to(
+            replace(
+                failed,
+                attempts={**failed.attempts, once_more.id: once_more},
+                segments={**failed.segments, once_more.id: ()},
+            ),
+            WorkId("w5"),
+        )
