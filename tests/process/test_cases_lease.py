@@ -14,6 +14,8 @@ import pytest
 
 from chaos.checks import examine
 from chaos.harness import Harness
+from chaos.matrix.faults import QueueHold
+from chaos.matrix.stage import is_stopped
 from shared.model.attempt import AttemptState
 from shared.model.host import Leader
 from shared.model.instant import US_PER_S
@@ -134,9 +136,11 @@ def test_second_coordinator_stands_by_and_a_sleeping_leader_is_replaced(tmp_path
             harness.submit()
         harness.wait_quiet()
 
+        hold = QueueHold(harness)
+        harness.wait(lambda: hold.is_held, "the queue was given to us: nobody is inside a transaction")
         os.kill(first.pid, signal.SIGSTOP)
-        with closing(sqlite3.connect(harness.home.store, isolation_level=None, timeout=10)) as outsider:
-            outsider.execute("UPDATE leader SET expires_mono_us = 1")  # as 15 s would
+        harness.wait(lambda: is_stopped(first.pid), "it stands still")
+        hold.end()
         for _ in range(4):
             harness.submit()
         harness.wait(lambda: (found := leader(harness)) and found.generation == 2, "the second leads")

@@ -126,8 +126,9 @@ class Reaper:
         for process in self._left():
             with contextlib.suppress(psutil.NoSuchProcess):
                 line = {process, *process.parents()}
-                if not line & owned and not _is_zombie(process):
-                    lost.append(f"{process.pid} {' '.join(process.cmdline()) or process.name()}")
+                words = process.cmdline()  # one that is ending has none any more, a moment before it is a zombie
+                if words and not line & owned:
+                    lost.append(f"{process.pid} {' '.join(words)}")
         return lost
 
 
