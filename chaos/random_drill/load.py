@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from chaos.history import Job
 from shared.ids import WorkId
-from shared.model.instant import US_PER_MS
-from shared.model.settings import Binding, Config, ScopeConfig, Settings
+from shared.model.instant import US_PER_MS, US_PER_S
+from shared.model.settings import Binding, Config, RetryPolicy, ScopeConfig, Settings
 
 FOREVER_S = 600.0
 """How long a job waits that is to be ended by others; longer than any drill."""
@@ -41,6 +41,7 @@ class Kind(StrEnum):
     PRINTING = "printing"  # megabytes on both streams
     CAPPED = "capped"  # more than is kept
     READING = "reading"  # its standard input
+    FLAKY = "flaky"  # fails twice, and is tried again each time
 
 
 class Via(StrEnum):
@@ -65,6 +66,7 @@ class Recipe:
         cancel_s: Cancelled so long after it was handed in, drawn between these; None: only now and then, see `plan`.
         may_time_out: Its time is short.
         reads: It gets an input and prints its digest.
+        fails: How its first attempts end, by number; its binding tries it again.
     """
 
     weight: int
@@ -76,6 +78,7 @@ class Recipe:
     cancel_s: tuple[float, float] | None = None
     may_time_out: bool = False
     reads: bool = False
+    fails: tuple[int, ...] = ()
 
 
 _LEAVE_ESCAPEES = "setsid sh -c 'sleep 20 & env -i setsid sleep 20 & exit 0' </dev/null >/dev/null 2>&1"
@@ -83,6 +86,7 @@ _LEAVE_STRAGGLERS = "sleep 20 & (trap '' TERM; exec sleep 20) & :"
 _BE_DEAF = "trap '' TERM"
 _PRINT = "seq 1 {size}; seq 7 {size} >&2"
 _READ = "sha256sum | cut -c1-64"
+_FAIL_TWICE = 'case $TENURE_ATTEMPT in *.1|*.2) set -- "$1" "$2" 7 "$4" ;; esac'
 
 RECIPES: dict[Kind, Recipe] = {
     Kind.SHORT: Recipe(36, "plain"),
@@ -95,6 +99,7 @@ RECIPES: dict[Kind, Recipe] = {
     Kind.PRINTING: Recipe(6, "plain", _PRINT, sizes=(60_000, 200_000, 400_000)),
     Kind.CAPPED: Recipe(5, "capped", _PRINT, sizes=(100_000, 300_000)),
     Kind.READING: Recipe(10, "plain", _READ, reads=True),
+    Kind.FLAKY: Recipe(10, "retried", _FAIL_TWICE, statuses=GOOD, fails=(7, 7)),
 }
 
 _NOTHING = ("/bin/true",)
@@ -109,6 +114,7 @@ CONFIG = Config(
         Binding("capped", _NOTHING, output_max_bytes=CAPPED_BYTES),
         Binding("late", _NOTHING, timeout_us=1_000 * US_PER_MS, grace_us=300 * US_PER_MS),
         Binding("plain", _NOTHING),
+        Binding("retried", _NOTHING, retry=RetryPolicy((US_PER_S, US_PER_S))),
         Binding("stopped", _NOTHING, grace_us=300 * US_PER_MS),
     ),
 )
@@ -148,6 +154,11 @@ class PlannedJob:
     def recipe(self) -> Recipe:
         """What its kind is made of."""
         return RECIPES[self.kind]
+
+    def status_of(self, number: int) -> int:
+        """How its attempt of that number ends when it is left alone."""
+        fails = self.recipe.fails
+        return fails[number - 1] if number <= len(fails) else self.status
 
     @property
     def body(self) -> str:
@@ -190,6 +201,8 @@ class PlannedJob:
             cancelled=cancelled,
             may_time_out=self.recipe.may_time_out,
             may_need_person=shim_killed,
+            may_run_again=bool(self.recipe.fails),
+            statuses=self.recipe.fails,
             output=None if self.size or disk_fills else self.prints[0].decode(),
         )
 

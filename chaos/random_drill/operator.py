@@ -201,7 +201,8 @@ class Operator:
             return
         reason = ["--reason", "the witness says so"]
         if _has_ended(self.harness.witness.lines(), attempt.work_id):
-            how = ["--finished", str(job.status)] if job.status >= 0 else ["--signal", str(-job.status)]
+            status = job.status_of(attempt.number)
+            how = ["--finished", str(status)] if status >= 0 else ["--signal", str(-status)]
             words = ["attempt", "reconcile", attempt.id, *how, *reason]
         else:
             words = ["work", "cancel", attempt.id, *reason, "--wait", "0"]

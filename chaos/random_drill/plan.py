@@ -156,6 +156,8 @@ def _job(chance: random.Random, number: int, share: int) -> PlannedJob:
             chance.uniform(*(recipe.cancel_s or CANCEL_S)), chance.random() < 0.5, command=chance.random() < 0.1
         )
         via = Via.STORE if via is Via.RUN else via  # whoever follows it does not say its name
+    if recipe.fails and via is Via.RUN:
+        via = Via.SUBMIT  # whoever follows one attempt would not see the last
     return PlannedJob(
         number=number,
         kind=kind,

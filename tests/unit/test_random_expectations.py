@@ -11,7 +11,7 @@ import pytest
 from chaos.history import Fault
 from chaos.random_drill.aftermath import Aftermath, broken_output, logged_errors
 from chaos.random_drill.expectations import EXPECTATIONS
-from chaos.random_drill.load import NUMBER_VARIABLE, Cancel, Kind, PlannedJob, Via, counted
+from chaos.random_drill.load import CONFIG, NUMBER_VARIABLE, Cancel, Kind, PlannedJob, Via, counted
 from chaos.random_drill.operator import Answer
 from chaos.random_drill.roster import Admission, number_of
 from chaos.witness import Line, Mark
@@ -203,3 +203,20 @@ class TestLogs:
 def test_a_work_is_found_by_the_number_it_carries() -> None:
     assert number_of(work_of(W2, WorkState.READY)) == 2
     assert number_of(a_work(W2)) is None
+
+
+def test_a_flaky_job_fails_twice_and_is_tried_again_by_its_binding() -> None:
+    job = planned(9, Kind.FLAKY)
+    policy = CONFIG.binding(job.recipe.binding)
+    expected = job.expectation(WorkId("w9"), cancelled=False, shim_killed=False)
+
+    assert (
+        [job.status_of(number) for number in (1, 2, 3)]
+        == [expected.status_of(number) for number in (1, 2, 3)]
+        == [7, 7, 0]
+    )
+    assert policy is not None
+    assert policy.retry is not None
+    assert policy.retry.attempts_max == 3
+    assert expected.may_run_again
+    assert not planned(1, Kind.SHORT).expectation(WorkId("w1"), cancelled=False, shim_killed=False).may_run_again
