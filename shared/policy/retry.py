@@ -124,6 +124,8 @@ def decide(failure: Failure, policy: RetryPolicy, now: Instant) -> Decision:
         case Retried.LAUNCH if failure.admission_failures < ADMISSION_FAILURES_MAX:
             wait_us = admission_backoff_us(failure.admission_failures)
             return Arm(TimerKind.ADMISSION, wait_us, f"nothing ran, {failure.admission_failures + 1} in a row")
+        case Retried.LAUNCH if failure.kind is WorkKind.STANDING:
+            return Exhausted(Reason.EXHAUSTED)  # its inputs ran nowhere: it must not rest as if they had
         case Retried.LAUNCH | Retried.BY_POLICY:
             return _by_policy(failure, policy, now, listed="failure" in policy.on)
         case Retried.IF_LISTED if "timeout" in policy.on:

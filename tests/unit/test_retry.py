@@ -16,6 +16,7 @@ from shared.model.settings import ONE_ATTEMPT, RETRY_DELAYS_US, US_PER_MINUTE, E
 from shared.model.timer import TimerKind
 from shared.model.work import Reason, WorkKind
 from shared.policy.retry import (
+    ADMISSION_FAILURES_MAX,
     HINT_MAX_US,
     RETRIED,
     Again,
@@ -227,3 +228,15 @@ def test_exponential_bounds_double_up_to_the_greatest() -> None:
 @given(st.integers(0, 10_000))
 def test_a_backoff_never_shrinks_and_never_exceeds_a_minute(before: int) -> None:
     assert 1 * US_PER_S <= admission_backoff_us(before) <= admission_backoff_us(before + 1) <= 60 * US_PER_S
+
+
+@pytest.mark.req("O01", "O12")
+def test_standing_work_whose_launches_keep_failing_is_held_with_its_inputs() -> None:
+    """It would rest otherwise as if they had been dealt with, though nothing ever ran."""
+    ended = Failure(WorkId("w1"), STANDING, FailureClass.ADMISSION, admission_failures=ADMISSION_FAILURES_MAX)
+
+    assert decide(ended, DEFAULT, NOW) == Exhausted(Reason.EXHAUSTED)
+    assert isinstance(decide(replace(ended, admission_failures=ADMISSION_FAILURES_MAX - 1), DEFAULT, NOW), Arm), (
+        "control"
+    )
+    assert decide(replace(ended, failure=FailureClass.KNOWN), DEFAULT, NOW) is None, "control: it ran"
