@@ -133,7 +133,7 @@ class Folded:
             return [Misfit(About.END, event.seq, f"{event.attempt_id} was {before} for good, and then {word}")]
         by = AttemptEvent(str(event.data["by"])) if word == "relaunched" else _EVENT_OF_KIND[word]
         attempt.state = AttemptState(str(event.data["to"]))
-        if by is AttemptEvent.TAKEN_OVER:
+        if by in (AttemptEvent.TAKEN_OVER, AttemptEvent.WOKEN):
             attempt.epoch += 1
             attempt.revoked = False
         if is_final_attempt(attempt.state) and event.data.get("proof") is not None:

@@ -18,6 +18,7 @@ from coordinator.leadership import Leadership
 from coordinator.marks import Marks
 from coordinator.notes import Notes
 from coordinator.recovery import Recovery
+from coordinator.resumes import Resumes
 from coordinator.starts import Place, Starts
 from coordinator.tally import Tally
 from coordinator.timers import Timers
@@ -178,6 +179,8 @@ class Coordinator:
         self._workers = workers
         tally.cut_short = Timers(self._store, self._leadership).run().more or tally.cut_short
         tally.cut_short = Charges(self._store, self._leadership).run(config) or tally.cut_short
+        resumes = Resumes(self._store, self._leadership, self._notes, config).run(workers, held)
+        tally.cut_short = tally.cut_short or resumes.raced
         starts = Starts(
             self._store, self._leadership, self._notes, self._marks, config, self._places, tally, self._gates
         )

@@ -25,7 +25,6 @@ from shared.policy.binding import resolve
 from shared.policy.capacity import (
     POOL_AGENTS,
     POOL_JOBS,
-    Limits,
     ReadyWork,
     Start,
     Usage,
@@ -34,6 +33,7 @@ from shared.policy.capacity import (
     choose_starts,
     refusal_in,
 )
+from shared.policy.limits import limits_of
 from shared.policy.workers import eligible
 from shared.store.active import ActiveConfig
 from shared.store.contract import Claimed, ClaimRequest, ReadTx, Store, Tx
@@ -125,10 +125,7 @@ class Starts:
         self._places = places
         self._tally = tally
         self._gates = gates
-        self._limits = Limits(
-            pools={POOL_JOBS: config.settings.job_concurrency, POOL_AGENTS: config.settings.concurrency},
-            scopes={scope.name: scope.concurrency for scope in config.scopes if scope.concurrency},
-        )
+        self._limits = limits_of(config)
 
     def run(self, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState]) -> None:
         """Start what may start; each pool on its own, so that a full one never blocks another."""

@@ -52,6 +52,10 @@ class Boundary(StrEnum):
     CANCEL_COMMIT = auto()
     STOP_COMMIT = auto()
     TIMER_COMMIT = auto()
+    DECLARE_COMMIT = auto()  # what a running program says of itself
+    PARK_COMMIT = auto()
+    EVENT_COMMIT = auto()  # an event that somebody publishes, with the waits it ends
+    WAKE_COMMIT = auto()  # the claim of a resume
     PASS_COMMIT = auto()
     # Files of the home.
     QUEUE_LOCK = auto()

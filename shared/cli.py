@@ -59,8 +59,11 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "binding": Entry("shared.commands.binding:main", "how bindings do: list, release, quarantine"),
         "attempt": Entry("shared.commands.attempt:main", "show, reconcile, confirm-stopped, cancel"),
         "gate": Entry("shared.commands.gate:main", "list, admit, refuse"),
+        "event": Entry("shared.commands.events:event", "publish what somebody may be waiting for"),
+        "tool": Entry("shared.commands.tool:main", "inside a job: turns, waits, outcomes, usage, inputs"),
     },
     "Look": {
+        "events": Entry("shared.commands.events:main", "what happened, in order"),
         "status": Entry("shared.commands.status:main", "who leads, which workers are there, what is under way"),
         "capacity": Entry("shared.commands.capacity:main", "limits of pools and scopes, and what uses them"),
         "budget": Entry("shared.commands.budget:main", "list: what is used of each budget"),

@@ -94,6 +94,12 @@ class KeyReusedError(RefusedError):
         self.args = (key, work_id)
 
 
+class DeclarationError(RefusedError):
+    """What a running program declared of itself is no declaration; nothing of it is kept, and the program goes on."""
+
+    code = "declaration_invalid"
+
+
 class LeaseLostError(RefusedError):
     """The caller no longer holds the attempt: another epoch, an expired, revoked or ended lease.
 

@@ -38,6 +38,7 @@ from shared.store.contract import Registration, Store
 from shared.store.sqlite.store import open_store
 from shared.wake import COORDINATOR, Bell, Ringer
 from worker.batch import Batch
+from worker.belt import BeltServer
 from worker.environment import job_environment
 from worker.executors.contract import registry
 from worker.executors.shell import ShellExecutor
@@ -62,9 +63,9 @@ class LocalHost:
         """Everything readable about a pinned launch."""
         return read_evidence(self._home.attempts, pin)
 
-    def child_record_seen(self, attempt_id: AttemptId) -> bool | None:
+    def child_record_seen(self, attempt_id: AttemptId, since_epoch: int) -> bool | None:
         """Whether any launch of the attempt got as far as registering a child."""
-        return any_child_record(self._home.attempts, attempt_id)
+        return any_child_record(self._home.attempts, attempt_id, since_epoch)
 
     def stop(self, target: StopTarget, quiet: Quiet) -> StopResult:
         """Stop what is left of the attempt and look for the proof."""
@@ -75,6 +76,7 @@ class LocalHost:
             target.isolated,
             target.grace_s,
             ordered=True,
+            since_epoch=target.since_epoch,
             accounted=partial(self._ours, target),
             quiet=quiet.scanning,
         )
@@ -157,6 +159,8 @@ def _ports(
     closing.callback(launches.close)
     stops = TaskPool(STOP_THREADS, "stop", completed)
     closing.callback(stops.close)
+    belt = BeltServer(home.attempts, completed)
+    closing.callback(belt.stop)
     environment = job_environment(os.environ, prefix=Path(sys.prefix), home=home.path)
     return Ports(
         me=me,
@@ -170,6 +174,7 @@ def _ports(
         executors=registry([ShellExecutor(environment, find_bwrap(environment["PATH"]))]),
         environment_layer=partial(_environment_layer, environ=dict(os.environ)),
         batch=Batch(store),
+        belt=belt,
     )
 
 

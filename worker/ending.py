@@ -10,6 +10,8 @@ from functools import partial
 from shared.model.attempt import AttemptState, Ending, FailureClass
 from shared.model.evidence import Evidence, LockState
 from shared.model.instant import US_PER_MS, US_PER_S
+from shared.model.outcome import outcome_of
+from shared.policy.outcome import End, Park, Unproven, applies, end_of, usage_reported
 from shared.policy.proof import proof_of
 from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide
 from shared.policy.settle import OUT_OF_TIME, RELAUNCHES_MAX, ending_of_evidence
@@ -18,7 +20,7 @@ from shared.store.settling import change_after
 from worker.batch import Change
 from worker.holding import Holding, Phase
 from worker.pool import Completion
-from worker.ports import Ports, ended_at, lease_in_force
+from worker.ports import Ports, ended_at, lease_in_force, settled_at
 
 log = logging.getLogger(__name__)
 
@@ -66,10 +68,11 @@ class Endings:
         """Read the evidence on the pool."""
         holding.phase = Phase.EXAMINING
         host, pin, attempt_id = self._ports.host, holding.pin, holding.attempt_id
+        since_epoch = holding.assignment.attempt.launch_epoch
 
         def read() -> Findings:
             if pin is None:
-                return Findings(None, host.child_record_seen(attempt_id))
+                return Findings(None, host.child_record_seen(attempt_id, since_epoch))
             return Findings(host.read_evidence(pin), None)
 
         self._ports.launches.submit(("examine", holding.key), read)
@@ -127,9 +130,45 @@ class Endings:
         def apply(tx: Tx) -> None:
             if holding.pin is None and phases:
                 tx.record_phases(key, phases)
-            tx.finish(key, ending, change_after(tx, key.attempt_id, ending, pinned))
+            usage, refused = usage_reported(tx.declarations(key.attempt_id))
+            told = replace(ending, usage=usage, usage_refused=refused)
+            tx.finish(key, told, change_after(tx, key.attempt_id, told, pinned))
 
         self._queue(holding, apply, lambda: self._ended(holding, ending), lambda tx: ended_at(tx, key))
+
+    def _observed(self, holding: Holding, observed: Ending) -> None:
+        """Queue the end of a segment that was seen, with what its program declared of it. Rule: O15."""
+        holding.phase = Phase.ENDING
+        key, pinned = holding.key, holding.assignment.snapshot
+        came_to: list[End] = [observed]
+
+        def apply(tx: Tx) -> None:
+            every = tx.declarations(key.attempt_id)
+            declared = [one for one in every if one.applied_epoch is None] if applies(observed) else []
+            outcome = outcome_of(declared) if declared else None
+            end = observed if outcome is None else end_of(observed, outcome)
+            usage, refused = usage_reported(every)
+            came_to[:] = [end]
+            match end:
+                case Park(proof=proof) if outcome is not None:
+                    tx.park(key, outcome, proof=proof, usage=usage)
+                case Unproven(why=why):
+                    tx.require_recovery(key, why=why, proof=None)
+                case Ending():
+                    end = replace(end, usage=usage, usage_refused=refused)
+                    change = change_after(tx, key.attempt_id, end, pinned, outcome)
+                    tx.finish(key, end, change, outcome=outcome)
+
+        self._queue(holding, apply, lambda: self._settled(holding, came_to[0]), lambda tx: settled_at(tx, key))
+
+    def _settled(self, holding: Holding, end: End) -> None:
+        if isinstance(end, Ending):
+            self._ended(holding, end)
+            return
+        told = "attempt.parked" if isinstance(end, Park) else "attempt.recovery_required"
+        level = logging.INFO if isinstance(end, Park) else logging.ERROR
+        log.log(level, told, extra={"attempt": holding.attempt_id, "epoch": holding.key.epoch})
+        self._ports.drop(holding)
 
     def time_out(self, holding: Holding) -> None:
         """Queue the end of an attempt that ran out of time; its stop is ordered, its slot held until that is proven."""
@@ -161,7 +200,7 @@ class Endings:
     def _act(self, holding: Holding, decision: Decision, evidence: Evidence | None) -> None:
         match decision.verdict:
             case Verdict.FINISHED if evidence is not None:
-                self.end(holding, ending_of_evidence(evidence, proof_of(evidence)))
+                self._observed(holding, ending_of_evidence(evidence, proof_of(evidence)))
             case Verdict.ADOPT:
                 self._take_up(holding, decision)
             case Verdict.ADOPT_ORPHAN if evidence is not None:
@@ -213,6 +252,8 @@ class Endings:
         self._queue(holding, apply, adopted, happened)
 
     def _watch_taken_up(self, holding: Holding) -> None:
+        if holding.pin is not None and holding.token_sha256 is not None:
+            self._ports.belt.bind(holding.key, holding.pin.directory, holding.token_sha256)
         if holding.orphan:
             holding.phase = Phase.WATCHING
             if holding.gone:
@@ -257,7 +298,8 @@ class Endings:
 
         def happened(tx: ReadTx) -> bool:
             attempt = tx.attempt(key.attempt_id)
-            return attempt is not None and attempt.state is AttemptState.LAUNCHING and lease_in_force(tx, key)
+            launching = (AttemptState.LAUNCHING, AttemptState.RESUMING)
+            return attempt is not None and attempt.state in launching and lease_in_force(tx, key)
 
         self._queue(holding, apply, relaunched, happened)
 

@@ -41,6 +41,7 @@ class Holding:
         gone: What was watched ended before its adoption was written.
         look_again_mono_us: While paused: when to examine again.
         unseen: How often in a row its evidence could not be read.
+        token_sha256: Of the token that its program has; None: it has none.
         trail: Phases of its launch; None before one began.
         deadline_mono_us: When the attempt runs out of time, on this boot's monotonic clock.
         lease_until_mono_us: Until when the lease surely holds, by what this worker was told; GO is not sent later.
@@ -58,6 +59,7 @@ class Holding:
     look_again_mono_us: int = 0
     unseen: int = 0
     trail: Trail | None = None
+    token_sha256: str | None = None
 
     @property
     def key(self) -> LeaseKey:
@@ -95,4 +97,5 @@ def holding_of(assignment: Assignment, now: Instant) -> Holding:
         recovering=assignment.recovery,
         lease_until_mono_us=assignment.expires_mono_us,
         pin=attempt.pin,
+        token_sha256=attempt.token_sha256,
     )

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from functools import partial
 
 from shared.errors import SecretUnavailableError, StoreUnavailableError, UnsupportedError
+from shared.ids import attempt_directory
 from shared.model.attempt import AttemptState, Ending, FailureClass
 from shared.policy.proof import S0
 from shared.process.launcher import HeldLaunch, LaunchError
 from shared.store.contract import ReadTx, Tx
 from worker.batch import Change
+from worker.belt import token_digest
 from worker.ending import Endings
 from worker.holding import Holding, Phase
 from worker.pool import Completion
@@ -37,12 +39,14 @@ class Launches:
         holding.trail = Trail(self._ports.clock.now)
         ports, assignment, trail = self._ports, holding.assignment, holding.trail
         executor = ports.executors[assignment.snapshot.registration]
+        given = self._given(holding)
 
         def launch() -> HeldLaunch:
             layer: Mapping[str, str] = {}
             if assignment.snapshot.secrets:
                 with trail.phase("secrets"):
                     layer = ports.environment_layer(assignment.snapshot)
+            layer = {**layer, **given}
             if assignment.snapshot.sandbox is not None:
                 with trail.phase("sandbox"):
                     spec = executor.prepare(assignment, layer)
@@ -52,6 +56,16 @@ class Launches:
                 return ports.launcher.launch(spec)
 
         self._ports.launches.submit(("launch", holding.key), launch)
+
+    def _given(self, holding: Holding) -> Mapping[str, str]:
+        """What its program is told of itself, and nothing stores: its token, where its belt is, what woke it. Rule: E10, O08."""
+        token = self._ports.new_token()
+        directory = attempt_directory(holding.attempt_id, holding.key.epoch)
+        given = dict(self._ports.belt.variables(directory, token))
+        holding.token_sha256 = token_digest(token) if given else None
+        if holding.assignment.wake is not None:
+            given["TENURE_WAKE"] = holding.assignment.wake.to_json()
+        return given
 
     def launched(self, holding: Holding | None, completion: Completion) -> None:
         """A launch is READY, or failed.
@@ -82,11 +96,11 @@ class Launches:
             return
         holding.launch = held
         holding.phase = Phase.PINNING
-        key, pin, phases = holding.key, held.pin, holding.phases()
+        key, pin, phases, token_sha256 = holding.key, held.pin, holding.phases(), holding.token_sha256
 
         def apply(tx: Tx) -> None:
             tx.record_phases(key, phases)
-            tx.pin(key, pin)
+            tx.pin(key, pin, token_sha256=token_sha256)
 
         def happened(tx: ReadTx) -> bool:
             attempt = tx.attempt(key.attempt_id)
@@ -106,6 +120,8 @@ class Launches:
         if self._ports.clock.now().mono_us >= min(holding.deadline_mono_us, holding.lease_until_mono_us):
             held.close()
         else:
+            if holding.token_sha256 is not None:
+                self._ports.belt.bind(holding.key, held.pin.directory, holding.token_sha256)
             try:
                 held.go()
             except LaunchError as error:

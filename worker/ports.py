@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Protocol
 
 from shared.clock import Clock
 from shared.errors import LeaseLostError, RefusedError
 from shared.ids import AttemptId, Incarnation
-from shared.model.attempt import Exclusion, LeaseKey, Snapshot
+from shared.model.attempt import AttemptState, Exclusion, LeaseKey, Snapshot
 from shared.model.evidence import Evidence, Pin, ProcessIdentity
 from shared.model.host import Leader
 from shared.model.stop import StopResult
 from shared.process.launcher import Launcher
 from shared.store.contract import ReadTx, Store
 from worker.batch import Batch
+from worker.belt import Belt, NoBelt
 from worker.executors.contract import Executor
 from worker.holding import Holding
 from worker.quiet import Quiet
@@ -44,12 +46,14 @@ class StopTarget:
     """What a stop order is about, as the store has it.
 
     Attributes:
+        since_epoch: With which its present launch began; what ran before that is proven gone.
         workers: Registered workers, and `leader` whoever leads: none of them is a job's, whatever it looks like.
     """
 
     attempt_id: AttemptId
     pin: Pin | None
     isolated: bool
+    since_epoch: int
     grace_s: float
     workers: tuple[ProcessIdentity, ...]
     leader: Leader | None
@@ -59,7 +63,7 @@ class HostView(Protocol):
     """What can be read of, and done to, launches on this host. Blocks; for pool threads only."""
 
     def read_evidence(self, pin: Pin) -> Evidence: ...
-    def child_record_seen(self, attempt_id: AttemptId) -> bool | None: ...
+    def child_record_seen(self, attempt_id: AttemptId, since_epoch: int) -> bool | None: ...
     def stop(self, target: StopTarget, quiet: Quiet) -> StopResult: ...
 
 
@@ -71,6 +75,7 @@ class Ports:
         launches: Pool for launching and reading evidence; `stops`: one of its own, as a stop may take its whole grace.
         executors: By registration.
         environment_layer: What a launch gets on top and nothing stores; blocks; raises SecretUnavailableError.
+        belt: By which running programs speak to it; `new_token`: what each launch's program names itself by.
         quiet: Keeps launches and orphan scans apart.
         holdings: What it holds, by attempt.
     """
@@ -86,6 +91,8 @@ class Ports:
     executors: Mapping[str, Executor]
     environment_layer: Callable[[Snapshot], Mapping[str, str]]
     batch: Batch
+    belt: Belt = field(default_factory=NoBelt)
+    new_token: Callable[[], str] = token_hex
     quiet: Quiet = field(default_factory=Quiet)
     holdings: dict[AttemptId, Holding] = field(default_factory=dict)
 
@@ -106,6 +113,7 @@ class Ports:
     def drop(self, holding: Holding) -> None:
         """Stop supervising: shut a gate that is still shut, look away. Kills nothing. Rule: R08, R09."""
         holding.shut_gate()
+        self.belt.close(holding.key)
         self.watcher.unwatch(holding.key)
         if self.holdings.get(holding.attempt_id) is holding:
             del self.holdings[holding.attempt_id]
@@ -126,6 +134,13 @@ def ended_at(tx: ReadTx, key: LeaseKey) -> bool:
     """True when the attempt ended at exactly this epoch."""
     attempt = tx.attempt(key.attempt_id)
     return attempt is not None and attempt.epoch == key.epoch and attempt.ended_at_us is not None
+
+
+def settled_at(tx: ReadTx, key: LeaseKey) -> bool:
+    """True when the segment of exactly this epoch is over: the attempt ended, parked, or waits for a person."""
+    attempt = tx.attempt(key.attempt_id)
+    over = (AttemptState.PARKED, AttemptState.RECOVERY_REQUIRED)
+    return ended_at(tx, key) or (attempt is not None and attempt.epoch == key.epoch and attempt.state in over)
 
 
 def exclusion_released(tx: ReadTx, attempt_id: AttemptId) -> bool:

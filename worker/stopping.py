@@ -139,6 +139,7 @@ def _target(tx: ReadTx, attempt_id: AttemptId) -> StopTarget:
         attempt_id,
         attempt.pin,
         isolated=isolated,
+        since_epoch=attempt.launch_epoch,
         grace_s=grace_us / US_PER_S,
         workers=tuple(worker.identity for worker in tx.workers()),
         leader=tx.leader(),

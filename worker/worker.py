@@ -19,6 +19,7 @@ from shared.policy.steps import is_final_work
 from shared.store.active import ActiveConfig, in_force
 from shared.store.contract import Assignment, ConfigGeneration, ReadTx, Tx
 from worker.batch import Change
+from worker.declaring import Declarings
 from worker.ending import Endings
 from worker.holding import Holding, Phase, holding_of
 from worker.launching import Launches
@@ -46,6 +47,7 @@ class Worker:
         self._endings = Endings(ports, self._launch)
         self._launches = Launches(ports, self._endings)
         self._stops = Stops(ports)
+        self._declarings = Declarings(ports)
         now = ports.clock.now()
         self._renewal_due_us = now.mono_us
         self._beat_due_us = now.mono_us
@@ -250,6 +252,8 @@ class Worker:
                 self._launches.launched(self._current(key), completion)
             case ("examine", LeaseKey() as key):
                 self._endings.examined(self._current(key), completion)
+            case ("belt", LeaseKey() as key):
+                self._declarings.asked(self._current(key), completion)
             case ("stop", int() as order_id):
                 self._stops.stopped(completion, order_id)
             case LeaseKey() as key:

@@ -393,6 +393,10 @@ COMMAND_POINTS = (
 POINTS = (*WORKER_POINTS, *COORDINATOR_POINTS, *ZYGOTE_POINTS, *SHIM_POINTS, *CHILD_POINTS, *COMMAND_POINTS)
 
 ELSEWHERE = {
+    Boundary.DECLARE_COMMIT: "needs a program that declares; tests/process/test_waits_up.py has a worker killed there",
+    Boundary.PARK_COMMIT: "needs a program that waits; tests/process/test_waits_up.py has a worker killed there",
+    Boundary.WAKE_COMMIT: "needs a parked attempt; tests/process/test_waits_up.py has a coordinator killed there",
+    Boundary.EVENT_COMMIT: "one commit of a command, as that of a submit; tests/process/test_waits_up.py has one killed there",
     Boundary.HARM_SIGNAL: "sent by a supervisor or a harness to its own children; tests/process/test_up_signals.py kills there",
 }
 """Boundaries without a point, and why."""

@@ -246,11 +246,12 @@ class SimulatedHost:
             reapers=None if child is None else (),
         )
 
-    def child_record_seen(self, attempt_id: AttemptId) -> bool | None:
+    def child_record_seen(self, attempt_id: AttemptId, since_epoch: int) -> bool | None:
         """See `shared.process.evidence.any_child_record`."""
         self._baton.hand_over()
         for name, directory in list(self._disk.directories.items()):
-            if not name.startswith(f"{attempt_id}.") or directory.child is None:
+            epoch = name.removeprefix(f"{attempt_id}.")
+            if epoch == name or int(epoch) < since_epoch or directory.child is None:
                 continue
             self._baton.hand_over()
             if directory.exit is None:
@@ -287,7 +288,7 @@ class SimulatedHost:
     def _why_not_s0(self, target: StopTarget) -> str | None:
         if not target.isolated:
             return "its executor does not hold what it launches at a gate"
-        seen = self.child_record_seen(target.attempt_id)
+        seen = self.child_record_seen(target.attempt_id, target.since_epoch)
         if seen is None:
             return "its directories could not be read"
         return "a child registered itself" if seen else None

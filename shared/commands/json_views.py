@@ -20,6 +20,7 @@ from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
 from shared.model.settings import RetryPolicy
 from shared.model.timer import Timer, timer_due_us
+from shared.model.wait import Awaited
 from shared.model.work import Hold, StartHold, Work
 from shared.policy.lease import is_live
 from shared.store.contract import ReadTx, Routine, UnreadableRow
@@ -46,6 +47,8 @@ class WorkFacts:
     work: Work
     attempts: tuple[AttemptFacts, ...]
     timer: Timer | None
+    awaited: Awaited | None
+    correlate: tuple[str, ...]
     retry: RetryPolicy | None
     cancellations: tuple[Cancellation, ...]
     now: Instant
@@ -59,6 +62,8 @@ def work_facts(tx: ReadTx, works: Sequence[Work]) -> list[WorkFacts]:
             work=work,
             attempts=tuple(_facts(tx, attempt, orders.get(attempt.id)) for attempt in tx.attempts(work.id)),
             timer=tx.timer(work.id),
+            awaited=tx.awaited(work.id),
+            correlate=tx.correlations(work.id),
             retry=_policy_of(tx, work),
             cancellations=tuple(tx.cancellations(work.id)),
             now=tx.now,
@@ -122,6 +127,8 @@ def work_view(facts: WorkFacts) -> Json:
         "failures_used": work.failures_used,
         "failures_max": None if facts.retry is None else facts.retry.attempts_max,
         "timer": None if facts.timer is None else timer_view(facts.timer),
+        "waits_for": None if facts.awaited is None else awaited_view(facts.awaited, facts.timer),
+        "correlate": list(facts.correlate),
         "hold": None if work.hold is None else hold_view(work.hold),
         "start_hold": None if work.start_hold is None else start_hold_view(work.start_hold),
         "permits": sorted(work.permits),
@@ -293,6 +300,21 @@ def timer_view(timer: Timer) -> Json:
         "armed_at": iso(timer.since.wall_us),
         "due_at": iso(timer_due_us(timer)),
         "why": timer.why,
+    }
+
+
+def awaited_view(awaited: Awaited, timer: Timer | None) -> Json:
+    """What a Work waits for. `until`: the time that ends it in any case; null: none does."""
+    return {
+        "event": awaited.event_type,
+        "correlate": awaited.correlate,
+        "resume": awaited.resume,
+        "state": awaited.state,
+        "attempt": awaited.attempt_id,
+        "since": iso(awaited.registered_at_us),
+        "until": None if timer is None else iso(timer_due_us(timer)),
+        "woken_by": awaited.wake_seq,
+        "woken_at": iso(awaited.woken_at_us),
     }
 
 

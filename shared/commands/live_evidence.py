@@ -53,8 +53,10 @@ def look_at(door: OpenHome, attempt: Attempt) -> LiveEvidence:
     """Look at an attempt's files and processes."""
     attempts, pin = door.place.attempts, attempt.pin
     evidence = None if pin is None else read_evidence(attempts, pin)
-    seen = any_child_record(attempts, attempt.id) if pin is None else None
-    stop = prove_stopped(attempts, attempt.id, pin, attempt.isolated, accounted=lambda: _our_own(door))
+    seen = any_child_record(attempts, attempt.id, attempt.launch_epoch) if pin is None else None
+    stop = prove_stopped(
+        attempts, attempt.id, pin, attempt.isolated, since_epoch=attempt.launch_epoch, accounted=lambda: _our_own(door)
+    )
     facts = LaunchFacts(
         unfinished_in=attempt.recovered_from or attempt.state,
         pin=pin,

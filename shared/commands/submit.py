@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from shared.commands.arguments import Parser, split_command
 from shared.commands.open_home import opened
 from shared.commands.request import add_request_options, hand_in, input_bytes, new_work
-from shared.errors import IndeterminateError, UnsupportedError, UsageError
+from shared.errors import IndeterminateError, UsageError
 from shared.ids import WorkId, is_work_id
+from shared.model.event import KEYS_MAX, word_fault
 from shared.model.settings import Binding
 from shared.model.work import NewWork, WorkKind
 from shared.policy.binding import binding_of
@@ -102,10 +103,11 @@ def parse(argv: list[str]) -> Wanted:
     parser.add_argument(
         "--key", metavar="K", help="hand the same in under the same key as often as you like: it is accepted once"
     )
-    parser.add_argument("--correlate", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--correlate", action="append", default=[], metavar="K", help="a key for events of its turns; may be repeated"
+    )
     given = parser.parse(own)
-    if given.correlate is not None:
-        raise UnsupportedError("tenure submit --correlate is not supported in this version; nothing was submitted")
+    _check_correlation(given.correlate)
     fault = None if given.key is None else key_fault(given.key)
     if fault is not None:
         raise UsageError(f"--key {fault}")
@@ -116,9 +118,18 @@ def parse(argv: list[str]) -> Wanted:
             "what is to be submitted? A binding or a command is missing", hint="tenure submit -- echo hello"
         )
     work = new_work(given, command, binding=given.binding, cwd=None, via="submit")
+    work = replace(work, correlate=tuple(sorted(set(given.correlate))))
     if given.kind is not None:
         work = replace(work, kind=WorkKind(given.kind))
     return Wanted(work=work, key=given.key, kind_given=given.kind is not None)
+
+
+def _check_correlation(keys: list[str]) -> None:
+    if len(keys) > KEYS_MAX:
+        raise UsageError(f"--correlate is given {len(keys)} times, {KEYS_MAX} are allowed")
+    for fault in map(word_fault, keys):
+        if fault is not None:
+            raise UsageError(f"--correlate {fault}")
 
 
 def _further_input(given: argparse.Namespace, command: list[str] | None) -> Wanted:
@@ -127,7 +138,7 @@ def _further_input(given: argparse.Namespace, command: list[str] | None) -> Want
     Raises:
         UsageError: something else is said, or no input.
     """
-    options = ("scope", "env", "grant", "kind")
+    options = ("scope", "env", "grant", "kind", "correlate")
     said = [f"--{name}" for name in options if getattr(given, name)] + (["a command"] if command is not None else [])
     if said:
         raise UsageError(

@@ -13,7 +13,8 @@ from shared.model.budget import plain
 from shared.model.cancel import Cancellation
 from shared.model.host import StopOrder
 from shared.model.instant import Instant
-from shared.model.timer import timer_due_us
+from shared.model.timer import Timer, timer_due_us
+from shared.model.wait import Awaited, WaitState
 from shared.model.work import Reason, Work, WorkKind, WorkState
 from shared.policy.lease import is_live
 from shared.store.values import PERSON
@@ -67,6 +68,19 @@ def show_lines(facts: WorkFacts, door: OpenHome, ink: Ink) -> list[str]:
     return text
 
 
+def _awaited(awaited: Awaited, timer: Timer | None) -> str:
+    """What it waits for, since when, until when; or what woke it, and that it waits for a slot."""
+    if awaited.state is WaitState.SATISFIED:
+        return f"a slot, to go on: woken by event {awaited.wake_seq} at {moment(awaited.woken_at_us or 0)}"
+    told = [] if awaited.event_type is None else [f"event {awaited.event_type}"]
+    if awaited.correlate is not None:
+        told.append(f"about {escaped(awaited.correlate)}")
+    told.append(f"since {moment(awaited.registered_at_us)}")
+    if timer is not None:
+        told.append(f"until {moment(timer_due_us(timer))}")
+    return " ".join(told)
+
+
 def _why(work: Work, now: Instant) -> str:
     if work.backoff_us is not None and work.backoff_since is not None:
         ends = work.backoff_since.wall_us + work.backoff_us
@@ -87,7 +101,9 @@ def _retry_rows(facts: WorkFacts) -> list[list[str]]:
         last = facts.attempts[-1].attempt.failure if facts.attempts else None
         of = "" if facts.retry is None or work.kind is WorkKind.STANDING else f" of {facts.retry.attempts_max}"
         rows.append(["failures", f"{work.failures_used}{of}{f', the last {last}' if last else ''}"])
-    if facts.timer is not None:
+    if facts.awaited is not None:
+        rows.append(["waits for", _awaited(facts.awaited, facts.timer)])
+    elif facts.timer is not None:
         due_us = timer_due_us(facts.timer)
         rows.append(["next try", f"{moment(due_us)}: {escaped(facts.timer.why)}"])
     if work.hold is not None:

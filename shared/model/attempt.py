@@ -220,6 +220,9 @@ class Attempt:
         budget_since_mono_us, budget_boot_id, budget_since_at_us: When that measurement began.
         segments_dropped, segments_dropped_us: How many segments are kept no more, and the time they were active.
         usage: What it is known to have consumed; kept as history. Rule: O02.
+        launch_epoch: With which its launch began, or its last resume: whatever ran under an earlier epoch is proven gone.
+        token_sha256: Of the token by which the running program names itself; None before a launch was pinned with one.
+        stream_offset: How much of the program's output stream was taken, in bytes; None: it is not read.
     """
 
     id: AttemptId
@@ -248,6 +251,9 @@ class Attempt:
     segments_dropped: int = 0
     segments_dropped_us: int = 0
     usage: Usage = NO_USAGE
+    launch_epoch: int = 1
+    token_sha256: str | None = None
+    stream_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ class TimerKind(StrEnum):
     RETRY = "retry"  # a failure; its policy says when
     HINT = "hint"  # a failure that said itself when trying again makes sense
     ADMISSION = "admission"  # nothing ran; spends no retry
+    WAIT = "wait"  # what a program asked to wait for
 
 
 class TimerState(StrEnum):

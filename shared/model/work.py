@@ -64,6 +64,7 @@ class NewWork:
         submitted_by: Who asked, for the record (`uid 1000 via run`).
         grants: Names of its binding's grants that it asks for, sorted.
         kind: A standing one without an input rests until it gets one.
+        correlate: Keys that events of its turns carry, sorted.
     """
 
     scope: str
@@ -76,6 +77,7 @@ class NewWork:
     priority: int = 0
     grants: tuple[str, ...] = ()
     kind: WorkKind = WorkKind.RUN_ONCE
+    correlate: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,11 +64,13 @@ class Before:
         work: As it is while the attempt still runs.
         pinned: What the attempt pinned.
         inputs_wait: Inputs are pending besides those of the attempt.
+        waits: The program asked that the next attempt waits for something.
     """
 
     work: Work
     pinned: Snapshot
     inputs_wait: bool
+    waits: bool = False
 
 
 def settle(ending: Ending, before: Before, now: Instant) -> WorkChange:
@@ -118,7 +120,9 @@ def _settled(ending: Ending, before: Before, now: Instant) -> WorkChange:
 
 
 def _succeeded(before: Before) -> WorkChange:
-    if before.work.kind is WorkKind.STANDING or before.inputs_wait:
+    if before.waits:
+        change = WorkChange(WorkState.WAITING, None, None, 0, spends_inputs=True)
+    elif before.work.kind is WorkKind.STANDING or before.inputs_wait:
         change = _rest(before, 0)
     else:
         change = WorkChange(WorkState.COMPLETED, None, None, 0)

@@ -42,7 +42,9 @@ class WorkEvent(StrEnum):
     INPUT = "input"
     EXHAUSTED_INPUT = "exhausted_input"
     ATTEMPT_PARKED = "attempt_parked"
-    ATTEMPT_WOKEN = "attempt_woken"
+    ATTEMPT_WOKEN = "attempt_woken"  # a worker is chosen for the resume
+    WAITS = "waits"  # its attempt has ended, and the next one waits for an event or a time
+    WOKEN = "woken"  # what it waited for has come: the next attempt may start
     RETRY_ARMED = "retry_armed"
     RETRY_DUE = "retry_due"
     RETRIED = "retried"  # a person's retry
@@ -66,6 +68,7 @@ ATTEMPT_STEPS: dict[tuple[A, AttemptEvent], A] = {
     (A.RECOVERING, E.RELAUNCHED): A.LAUNCHING,
     (A.RECOVERING, E.RELAUNCHED_RESUME): A.RESUMING,
     (A.RUNNING, E.PARKED): A.PARKED,
+    (A.RECOVERING, E.PARKED): A.PARKED,  # its end was seen by whoever took it over
     (A.PARKED, E.WOKEN): A.RESUMING,
     (A.LAUNCHING, E.UNCERTAIN): A.RECOVERY_REQUIRED,
     (A.RUNNING, E.UNCERTAIN): A.RECOVERY_REQUIRED,
@@ -113,6 +116,8 @@ WORK_STEPS: dict[tuple[W, WorkEvent], W] = {
     (W.BACKOFF, V.HELD): W.HELD,
     (W.RUNNING, V.ATTEMPT_PARKED): W.WAITING,
     (W.WAITING, V.ATTEMPT_WOKEN): W.RUNNING,
+    (W.RUNNING, V.WAITS): W.WAITING,
+    (W.WAITING, V.WOKEN): W.READY,
     (W.RUNNING, V.RETRY_ARMED): W.BACKOFF,
     (W.WAITING, V.RETRY_ARMED): W.BACKOFF,
     (W.RUNNING, V.RETURNED): W.READY,
@@ -187,6 +192,7 @@ WORK_EVENT_OF_STATE: dict[W, WorkEvent] = {
     W.BACKOFF: V.RETRY_ARMED,
     W.HELD: V.HELD,
     W.IDLE: V.RESTED,
+    W.WAITING: V.WAITS,
     W.COMPLETED: V.COMPLETED,
     W.FAILED: V.FAILED,
     W.CANCELLED: V.CANCELLED,

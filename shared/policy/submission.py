@@ -28,7 +28,7 @@ def work_digest(work: NewWork) -> str:
     """Equal for requests for the same Work."""
     content = [
         "work", work.scope, work.binding, work.command, work.env, work.cwd, work.priority, work.grants, work.kind,
-        None if work.input is None else hashlib.sha256(work.input).hexdigest(),
+        None if work.input is None else hashlib.sha256(work.input).hexdigest(), *work.correlate,
     ]  # fmt: skip
     return _digest(content)
 

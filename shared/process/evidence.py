@@ -59,8 +59,8 @@ def read_evidence(attempts_dir: Path, pin: Pin) -> Evidence:
     )
 
 
-def any_child_record(attempts_dir: Path, attempt_id: AttemptId) -> bool | None:
-    """Tell whether any launch of an attempt, of whatever epoch, may have exec'ed something.
+def any_child_record(attempts_dir: Path, attempt_id: AttemptId, since_epoch: int = 1) -> bool | None:
+    """Tell whether any launch of an attempt, of that epoch or a later one, may have exec'ed something.
 
     A `child.json` beside an `exit.json` that says `ran: false` counts as none.
 
@@ -69,6 +69,7 @@ def any_child_record(attempts_dir: Path, attempt_id: AttemptId) -> bool | None:
     prefix = f"{attempt_id}."
     try:
         names = [name for name in os.listdir(attempts_dir) if name.startswith(prefix)]
+        names = [name for name in names if int(name.removeprefix(prefix)) >= since_epoch]
         return any(_has_run(attempts_dir / name) for name in names)
     except (OSError, ValueError):
         return None

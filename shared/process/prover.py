@@ -35,6 +35,7 @@ class Case:
         accounted: Processes that are no job's, though they may look like one's orphans.
         quiet: Entered while all processes are looked through.
         ordered: A stop order is in force.
+        since_epoch: With which its present launch began; what ran before that was proven gone.
     """
 
     attempts_dir: Path
@@ -44,6 +45,7 @@ class Case:
     accounted: frozenset[Key]
     quiet: Quiet
     ordered: bool
+    since_epoch: int = 1
 
     def marks(self, evidence: Evidence | None) -> Marks:
         """What to know its processes by, as far as its pids mean something here."""
@@ -112,7 +114,7 @@ def by_record(case: Case, evidence: Evidence, tried: list[str]) -> str | None:
 def _why_not_s0(case: Case) -> str | None:
     if not case.isolated:
         return "its executor does not hold what it launches at a gate"
-    seen = any_child_record(case.attempts_dir, case.attempt_id)
+    seen = any_child_record(case.attempts_dir, case.attempt_id, case.since_epoch)
     if seen is None:
         return "its directories could not be read"
     return "a child registered itself" if seen else None

@@ -44,11 +44,14 @@ def prove_stopped(
     pin: Pin | None,
     isolated: bool,  # noqa: FBT001 - the order of the proof's facts
     *,
+    since_epoch: int = 1,
     accounted: Accounted = tuple,
     quiet: Quiet = nullcontext,
 ) -> StopResult:
     """Look for the proof that nothing of the attempt is left; sends no signal. S1b needs a stop order and is not tried."""
-    return prove(Case(attempts_dir, attempt_id, pin, isolated, _keys(accounted()), quiet, ordered=False))
+    return prove(
+        Case(attempts_dir, attempt_id, pin, isolated, _keys(accounted()), quiet, ordered=False, since_epoch=since_epoch)
+    )
 
 
 def stop(
@@ -59,6 +62,7 @@ def stop(
     grace_s: float,
     *,
     ordered: bool,
+    since_epoch: int = 1,
     accounted: Accounted = tuple,
     quiet: Quiet = nullcontext,
 ) -> StopResult:
@@ -74,7 +78,9 @@ def stop(
             coordinators, zygotes, services known from before. They are never signalled.
         quiet: Entered while all processes are looked through: the caller launches nothing meanwhile.
     """
-    case = Case(attempts_dir, attempt_id, pin, isolated, _keys(accounted()), quiet, ordered=ordered)
+    case = Case(
+        attempts_dir, attempt_id, pin, isolated, _keys(accounted()), quiet, ordered=ordered, since_epoch=since_epoch
+    )
     if pin is None or by_record(case, read_evidence(attempts_dir, pin), []) is not None:
         return prove(case)
     task = _Stop(case, pin)

@@ -28,9 +28,10 @@ from shared.model.cancel import Cancellation
 from shared.model.evidence import Pin
 from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
-from shared.model.stop import StopResult
+from shared.model.outcome import Outcome
 from shared.model.work import Input, Work, WorkChange, WorkState
 from shared.policy.capacity import Usage, Wait
+from shared.store.stop_contract import StopTransitions
 from shared.store.values import (
     PERSON,
     Assignment,
@@ -45,10 +46,13 @@ from shared.store.values import (
     ReadyPage,
     Recoverable,
     Registration,
+    ResumeRequest,
     Routine,
     Submission,
     UnreadableRow,
+    Woken,
 )
+from shared.store.wait_contract import WaitReads, WaitTransitions
 from shared.store.work_contract import WorkCommands, WorkReads
 
 __all__ = [
@@ -65,8 +69,10 @@ __all__ = [
     "CancelOutcome",
     "IdleState",
     "Event",
+    "ResumeRequest",
     "Routine",
     "Submission",
+    "Woken",
     "ReadTx",
     "Store",
     "Tx",
@@ -75,7 +81,7 @@ __all__ = [
 R = TypeVar("R")
 
 
-class ReadTx(WorkReads, Protocol):
+class ReadTx(WorkReads, WaitReads, Protocol):
     """Reads of one snapshot. All are bounded; lists are ordered as said."""
 
     @property
@@ -197,7 +203,7 @@ class ReadTx(WorkReads, Protocol):
         """Names of the directories of every epoch so far, newest first."""
 
 
-class Tx(ReadTx, WorkCommands, Protocol):
+class Tx(ReadTx, WorkCommands, WaitTransitions, StopTransitions, Protocol):
     """Reads and transitions of one write transaction."""
 
     # Commands
@@ -349,9 +355,9 @@ class Tx(ReadTx, WorkCommands, Protocol):
         Rides on the transition it comes behind in its transaction. A refusal only leaves the trail short. Rule: E15.
         """
 
-    def pin(self, key: LeaseKey, pin: Pin) -> None:
-        """Record the held launch's identity; launching or resuming becomes running. The fence is checked now, so an old
-        launch's pin is refused. Rule: R05.
+    def pin(self, key: LeaseKey, pin: Pin, *, token_sha256: str | None = None) -> None:
+        """Record the held launch's identity, and the digest of the token its program gets; launching or resuming becomes
+        running. The fence is checked now, so an old launch's pin is refused. Rule: R05.
         """
 
     def adopt(self, key: LeaseKey, *, why: str) -> None:
@@ -363,10 +369,14 @@ class Tx(ReadTx, WorkCommands, Protocol):
         the one it carries. Rule: R03, R04, R14.
         """
 
-    def finish(self, key: LeaseKey, ending: Ending, change: WorkChange) -> None:
+    def finish(self, key: LeaseKey, ending: Ending, change: WorkChange, *, outcome: Outcome | None = None) -> None:
         """End the attempt and settle its Work in one transaction. Exclusion is released with `ending.proof`, else kept with a
         stop order. The inputs of an attempt that took no effect are pending again when its Work may be tried again. Rings the
         coordinator.
+
+        Args:
+            outcome: What the program declared, applied with this end, whatever its kind: the turn's events, the inputs it took,
+                and a wait for the next attempt (then `change` makes the Work wait); None: nothing is applied. Rule: O06, O15.
         """
 
     def require_recovery(self, key: LeaseKey, *, why: str, proof: str | None) -> None:
@@ -374,25 +384,6 @@ class Tx(ReadTx, WorkCommands, Protocol):
 
     def release(self, key: LeaseKey, *, reason: str) -> None:
         """Revoke this lease so that the same attempt can be recovered at once. Rings the coordinator. Rule: R07."""
-
-    # Stop orders
-    def take_stop_order(self, order_id: int, owner: Incarnation, *, lease_us: int) -> bool:
-        """Work on an order until its lease lapses; True: it is this worker's. Acknowledges the cancel behind it, if there is one."""
-
-    def confirm_stopped(
-        self, attempt_id: AttemptId, *, expected_epoch: int, proof: str, by: str, reason: str | None = None
-    ) -> None:
-        """Release the exclusion of an ended attempt, close its order, settle the cancel behind it.
-
-        Args:
-            proof: The rule that proved it, or `PERSON`: somebody's word, which needs a `reason`.
-        Raises: NotFoundError; RefusedError when the attempt is at another epoch or unfinished, when a word has no reason, or
-            comes when the stop is proven already. By a rule it may be repeated.
-        Rings the coordinator. Rule: R11, X03.
-        """
-
-    def report_unproven(self, order_id: int, owner: Incarnation, result: StopResult, *, retry_us: int) -> None:
-        """Keep an order open with what was found; its lease is given back, and it counts as unassigned after `retry_us`."""
 
 
 class Store(Protocol):

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from shared.ids import AttemptId, work_of
 from shared.model.attempt import Ending, Snapshot
+from shared.model.outcome import Outcome
 from shared.model.work import WorkChange
 from shared.policy.settle import Before, settle
 from shared.store.contract import ReadTx
 
 
-def change_after(tx: ReadTx, attempt_id: AttemptId, ending: Ending, pinned: Snapshot | None = None) -> WorkChange:
+def change_after(
+    tx: ReadTx,
+    attempt_id: AttemptId,
+    ending: Ending,
+    pinned: Snapshot | None = None,
+    outcome: Outcome | None = None,
+) -> WorkChange:
     """Read what the decision rests on, and ask policy.
 
     Args:
         pinned: By the attempt, where the caller has it at hand. Its inputs are consumed, so whatever is pending came besides.
+        outcome: What is applied with this end; inputs that it names as taken are not pending. Rule: O01.
     """
     work_id = work_of(attempt_id)
     work, snapshot = tx.work_outline(work_id), pinned or tx.snapshot(attempt_id)
     assert work is not None, "an attempt has its Work"
     assert snapshot is not None, "and its snapshot"
-    return settle(ending, Before(work, snapshot, bool(tx.pending_inputs(work_id, limit=1))), tx.now)
+    taken = () if outcome is None else outcome.consumed
+    pending = tx.pending_inputs(work_id, limit=len(taken) + 1)
+    before = Before(
+        work,
+        snapshot,
+        inputs_wait=any(number not in taken for number in pending),
+        waits=ending.failure is None and outcome is not None and outcome.wait is not None,
+    )
+    return settle(ending, before, tx.now)

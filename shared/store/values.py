@@ -13,6 +13,7 @@ from shared.model.attempt import Attempt, LeaseKey, Snapshot
 from shared.model.budget import Budget
 from shared.model.evidence import ProcessIdentity
 from shared.model.settings import Config
+from shared.model.wait import Awaited, Wake
 from shared.model.work import Input, Reason, Work, WorkState
 from shared.policy.capacity import Usage
 
@@ -87,6 +88,7 @@ class Assignment:
         recovery: It takes over an earlier lease; False for a first claim.
         inputs: Bodies of the consumed inputs, in order.
         expires_mono_us: When its lease lapses unless it is renewed.
+        wake: What woke it, when its launch is a resume; None for a first launch.
     """
 
     key: LeaseKey
@@ -95,6 +97,7 @@ class Assignment:
     recovery: bool
     inputs: tuple[Input, ...]
     expires_mono_us: int
+    wake: Wake | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,28 @@ class ClaimHeld:
     """A claim that became a hold, in its transaction: `gate_held` or `over_budget`."""
 
     reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """A parked attempt whose wait is over, with its Work and what it pinned."""
+
+    awaited: Awaited
+    attempt: Attempt
+    snapshot: Snapshot
+    work: Work
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeRequest:
+    """What a resume was decided on; `refusal` and `budgets` as in `ClaimRequest`."""
+
+    attempt_id: AttemptId
+    epoch_seen: int
+    worker: Incarnation
+    lease_us: int
+    refusal: Callable[[Usage], tuple[Reason, str | None] | None]
+    budgets: tuple[Budget, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from tests.contract.store_cases import (
     segments,
     standing,
     transactions,
+    waiting,
 )
 from tests.support.stores import World
 
@@ -39,6 +40,7 @@ MODULES = (
     segments,
     standing,
     transactions,
+    waiting,
 )  # each lists its cases when it is imported
 
 

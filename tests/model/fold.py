@@ -25,7 +25,7 @@ _EVENT_OF_KIND = {
 _BESIDE = frozenset(
     {
         *("attempt.claimed", "work.submitted", "config.activated", "segment.phases", "stop.unproven"),
-        *("store.adopted", "store.migrated", "timers.carried", "clock.jumped"),
+        *("store.adopted", "store.migrated", "timers.carried", "clock.jumped", "event.published"),
     }
 )
 """Events that take no step of a state table and change nobody's hold."""
@@ -93,7 +93,9 @@ class Told:
             case "attempt.accepted":
                 assert (hold.accepted, hold.owner) == (False, event.data["owner"])
                 hold.accepted = True
-            case "attempt.taken_over":
+            case "attempt.parked":
+                hold.pinned = None
+            case "attempt.taken_over" | "attempt.woken":
                 hold.owner, hold.accepted = str(event.data["worker"]), False
             case "attempt.pinned":
                 hold.pinned = event.epoch

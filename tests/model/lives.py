@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from shared.errors import LeadershipLostError, RefusedError
-from shared.ids import AttemptId, WorkId
+from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import AttemptState, Ending, Exclusion, LeaseKey
+from shared.model.event import NewEvent
 from shared.model.instant import US_PER_S
 from shared.model.stop import StopResult
 from shared.model.work import Reason, WorkChange, WorkKind, WorkState
@@ -25,6 +26,7 @@ from shared.store.contract import Claimed, ClaimRefused, Tx, UnreadableRow
 from shared.store.values import GateHold, GateVerdict
 from tests.model.machine import LAUNCH, Act, Machine
 from tests.model.rough_store import BUSY, FULL, IOERR, Fault
+from tests.support.declarations import TICK
 from tests.support.passes import pass_record
 from tests.support.stores import (
     ACCEPT_US,
@@ -143,8 +145,10 @@ class Lives(Machine):
 
     @rule(pick=PICK, change=AGAIN)
     def cancel_attempt(self, pick: int, change: WorkChange) -> None:
+        """Mostly what is parked, where anything is."""
         if self.keys:
-            name = self.key(pick).attempt_id
+            parked = [name for name, one in self.folded.attempts.items() if one.state is AttemptState.PARKED]
+            name = AttemptId(self.pick(pick, parked)) if parked and pick < 60 else self.key(pick).attempt_id
             may = not is_final_attempt(self.folded.attempts[name].state)
             self.refused_unless(may, lambda tx: tx.cancel_attempt(name, by="t", reason="t", change=change))
 
@@ -185,6 +189,10 @@ class Lives(Machine):
         """A person tries a Work again: one at rest that has had an attempt which failed, whose stop is proven."""
         failed = [name for name, state in self.folded.works.items() if state in (WorkState.FAILED, WorkState.HELD)]
         name = WorkId(self.pick(pick, failed if failed and pick < 50 else list(self.folded.works)))
+        if pick % 5 == 0 and self.try_claim(self.world.submit(), self.worker(pick)):  # one that rests after a failure
+            self.go_on((*LAUNCH, "finish"), AttemptState.FAILED, RESTED, "S1")
+            name = work_of(self.keys[-1].attempt_id)
+            self.everything_holds()
         work = self.world.work(name)
         attempts = self.world.store.read(lambda tx: tx.attempts(name))
         proven = all(one.exclusion is Exclusion.RELEASED for one in attempts)
@@ -406,6 +414,43 @@ class Lives(Machine):
             if timer is not None:
                 leading = self.world.led(lambda tx, timer=timer: tx.fire_timer(timer.id))  # type: ignore[misc]
                 self.refused_unless(is_over, leading)
+
+    @rule(pick=PICK, which=PICK, stage=st.integers(0, 2), acts=ACTS, ending=ENDINGS, change=CHANGES, proof=PROOF)
+    def park_and_resume(
+        self,
+        pick: int,
+        which: int,
+        stage: int,
+        acts: list[Act],
+        ending: AttemptState,
+        change: WorkChange,
+        proof: str | None,
+    ) -> None:
+        """What runs parks; what is waited for comes, or not yet; what was woken first is resumed, and goes on, or its launch is
+        lost and made again.
+        """
+        if self.keys and stage > 0:
+            self.go_on(("pin", "park"), ending, change, proof, key=self.key(which))
+        if which % 2:
+            self.world.store.write(lambda tx: tx.publish(TICK))
+        for one in self.world.store.read(lambda tx: tx.woken(limit=1)):
+            if not self.try_resume(one.attempt.id, self.worker(pick), behind=0):
+                continue
+            if stage == 0:
+                self.go_on(("launch", "release"), ending, change, proof)
+                if not self.try_recover(one.attempt.id, self.worker(pick), behind=0):
+                    continue
+                self.go_on(("accept", "relaunch"), ending, change, proof)
+            elif pick % 3 == 0:  # it ends before its launch has come to anything
+                acts = ["finish"]
+            self.go_on((*LAUNCH[:stage], *acts), ending, change, proof)
+
+    @rule(pick=PICK, which=PICK, behind=st.integers(0, 1))
+    def resume_any(self, pick: int, which: int, behind: int) -> None:
+        """Any attempt there ever was, also as it was an epoch ago, whether what it waits for has come or not."""
+        self.world.store.write(lambda tx: tx.publish(TICK if behind else NewEvent("tock", "k", "null", "t")))
+        if self.keys:
+            self.try_resume(self.key(which).attempt_id, self.worker(pick), behind=behind)
 
     # --- the holders, present and past
 

@@ -16,17 +16,21 @@ from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import AttemptState, Ending, Exclusion, FailureClass, LeaseKey, Phase
 from shared.model.budget import Budget, Per
 from shared.model.host import StopOrder
-from shared.model.instant import elapsed_us
+from shared.model.instant import US_PER_S, elapsed_us
+from shared.model.outcome import Outcome, OutcomeKind, Turn, WaitSpec
 from shared.model.settings import DEFAULT
+from shared.model.timer import TimerKind
+from shared.model.wait import WaitState
 from shared.model.work import Reason, WorkChange
 from shared.policy.lease import is_live
 from shared.policy.steps import is_final_attempt
-from shared.store.contract import Claimed, ClaimRequest, ReadTx, Tx
+from shared.store.contract import Claimed, ClaimRequest, ReadTx, ResumeRequest, Tx
 from shared.store.sqlite.inspect import INVARIANTS
 from shared.store.values import ClaimHeld, GateHold
 from tests.model.fold import Folded, Step, Told, step_of, tables
 from tests.model.rough_store import RoughStore
-from tests.support.stores import BACKED_OFF, LEASE_US, SQLITE, TIMEOUT_US, World, new_work, ram_folder
+from tests.support.declarations import HANDED_OFF, TURN, WAITS
+from tests.support.stores import BACKED_OFF, LEASE_US, SQLITE, TIMEOUT_US, World, new_work, no_refusal, ram_folder
 
 T = TypeVar("T")
 
@@ -39,6 +43,9 @@ Act = Literal[
     "adopt",
     "relaunch",
     "relaunch on evidence",
+    "declare",
+    "park",
+    "await",
     "finish",
     "leave to a person",
     "release",
@@ -87,8 +94,12 @@ class Machine(RuleBasedStateMachine):
         for name, query in INVARIANTS:
             assert self.rough.rows(query) == [], name
         usage = self.world.store.read(lambda tx: tx.usage())
-        holding = [one for one in self.folded.attempts.values() if one.exclusion is Exclusion.HELD]
-        assert sum(usage.counts.values()) == len(holding), "slots are what is unexcluded"
+        holding = [
+            one
+            for one in self.folded.attempts.values()
+            if one.exclusion is Exclusion.HELD and one.state is not AttemptState.PARKED
+        ]
+        assert sum(usage.counts.values()) == len(holding), "slots are what is unexcluded and not parked"
         self.world.store.read(time_adds_up)
         led = (self.world.leader, self.world.generation)
         if led[0] is not None and (not self.leaders or self.leaders[-1] != led):
@@ -188,12 +199,25 @@ class Machine(RuleBasedStateMachine):
                 self.fenced(key, lambda tx: tx.adopt(key, why="t"))
             case "relaunch" | "relaunch on evidence":
                 self.fenced(key, lambda tx: tx.relaunch(key, clear_pin=act != "relaunch", why="t"))
+            case "declare":
+                self.fenced(key, lambda tx: tx.declare(key, [TURN], stream_offset=self.seen))
+            case "park":
+                waiting = self.waiting(resume=True)
+                self.fenced(key, lambda tx: tx.park(key, waiting, proof="S1"))
+            case "await":
+                waiting = self.waiting(resume=False)
+                self.fenced(key, lambda tx: tx.finish(key, HANDED_OFF, WAITS, outcome=waiting))
             case "finish":
                 self.fenced(key, lambda tx: tx.finish(key, Ending(ending, 0, failure, None, proof, "t"), change))
             case "leave to a person":
                 self.fenced(key, lambda tx: tx.require_recovery(key, why="t", proof=proof))
             case "release":
                 self.fenced(key, lambda tx: tx.release(key, reason="released"))
+
+    def waiting(self, *, resume: bool) -> Outcome:
+        """A turn's end that waits for a tick from now on, or a second."""
+        wait = WaitSpec("tick", None, US_PER_S, None, resume=resume, since_seq=self.seen)
+        return Outcome(OutcomeKind.WAITING, Turn("done", ""), wait)
 
     def go_on(
         self,
@@ -229,7 +253,8 @@ class Machine(RuleBasedStateMachine):
         assert lease is not None
         now = self.world.clock.now()
         offers = any((one.id, one.state, one.identity.boot_id) == (owner, "live", now.boot_id) for one in workers)
-        open_ = not is_final_attempt(attempt.state) and attempt.state is not AttemptState.RECOVERY_REQUIRED
+        open_ = not is_final_attempt(attempt.state)
+        open_ = open_ and attempt.state not in (AttemptState.RECOVERY_REQUIRED, AttemptState.PARKED)
         seen = attempt.epoch - behind
         epoch = self.world.as_leader(
             lambda tx: tx.claim_recovery(name, epoch_seen=seen, worker=owner, lease_us=LEASE_US)
@@ -247,8 +272,28 @@ class Machine(RuleBasedStateMachine):
         number = self.world.store.write(lambda tx: tx.activate_config(chosen.to_json(), chosen.digest, "tenure.toml"))
         assert number == (1 if before is None else before.number + (before.digest != chosen.digest))
 
+    def try_resume(self, name: AttemptId, owner: Incarnation, *, behind: int) -> bool:
+        """Resume a parked attempt: exactly when what it waits for has come, nobody holds its Work, and a worker is there."""
+        attempt, workers = self.world.store.read(lambda tx: (tx.attempt(name), tx.workers()))
+        assert attempt is not None
+        work, awaited = self.world.store.read(lambda tx: (tx.work(attempt.work_id), tx.awaited(attempt.work_id)))
+        assert work is not None
+        boot = self.world.clock.now().boot_id
+        offers = any((one.id, one.state, one.identity.boot_id) == (owner, "live", boot) for one in workers)
+        woken = awaited is not None and awaited.state is WaitState.SATISFIED and awaited.attempt_id == name
+        may = woken and offers and behind == 0 and work.hold is None and self.rough.ballast.is_there()
+        request = ResumeRequest(name, attempt.epoch - behind, owner, LEASE_US, no_refusal)
+        answer = self.world.as_leader(lambda tx: tx.claim_resume(request))
+        assert isinstance(answer, Claimed) == may, answer
+        if may:
+            self.keys.append(LeaseKey(name, attempt.epoch + 1, owner))
+        return may
+
     def is_backoff_over(self, name: WorkId) -> bool:
-        work = self.world.store.read(lambda tx: tx.work(name))
+        """Whether the time is over that a Work backs off for, or waits for at most."""
+        work, timer = self.world.store.read(lambda tx: (tx.work(name), tx.timer(name)))
+        if timer is not None and timer.kind is TimerKind.WAIT:
+            return elapsed_us(timer.since, self.world.clock.now()) >= timer.after_us
         if work is None or work.backoff_since is None or work.backoff_us is None:
             return False
         return elapsed_us(work.backoff_since, self.world.clock.now()) >= work.backoff_us

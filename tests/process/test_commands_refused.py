@@ -261,7 +261,6 @@ def test_standard_input_is_read_no_further_than_the_limit(home: CommandHome) -> 
 
 
 LATER = [
-    (["submit", "backup", "--correlate", "c"], ["submit", "backup"]),
     (["work", "inject", "w1"], ["work", "list"]),
     (["store", "retain"], ["store", "check"]),
 ]

@@ -53,7 +53,7 @@ def test_broken_rule_is_a_problem(home: CommandHome, ask: Ask, found: Found) -> 
     said = ask("store", "check")
 
     assert said.code == 1
-    assert said.out.splitlines()[:2] == ["1 problem", "  w1: a running or waiting Work has an unfinished attempt"]
+    assert said.out.splitlines()[:2] == ["1 problem", "  w1: a running Work has an unfinished attempt"]
     assert found() == {"store.damaged": "error"}
 
 

@@ -26,12 +26,15 @@ BEGINS_HOME = "the first of a home: an interrupted beginning is completed by the
 UNMARKED = "takes back a home that was begun in this call; what is left is completed by the next `init`"
 PROBE = "tries what this host can do; ends before anything depends on it"
 LEAF = "an empty cgroup leaf means nothing; a sweep removes it"
+BELT = "a socket that nobody listens at means nothing; the next holder binds it anew"
 OWN_CHILD = "ends an unreaped child of its own that holds nothing"
 HARM = "the harm itself: a stranger to tenure holds the lock"
 UP = "a child of `tenure up`, which starts it again or ends with it; its own boundaries are inside it"
 
 EXCEPTIONS = {
     ("chaos/random_drill/holder.py", "hold", "fcntl.flock"): HARM,
+    ("worker/belt.py", "BeltServer._listen", "os.unlink"): BELT,
+    ("worker/belt.py", "BeltServer._drop_listener", "os.unlink"): BELT,
     ("shared/child.py", "_be_visible", ".write_text()"): "names this process in the kernel's list",
     ("shared/commands/configure.py", "_write_new", ".write_text()"): "a draft that nobody reads",
     (

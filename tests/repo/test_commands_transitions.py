@@ -9,14 +9,28 @@ import pytest
 
 from shared.store.budget_contract import BudgetCommands
 from shared.store.contract import ReadTx, Tx
+from shared.store.stop_contract import StopTransitions
+from shared.store.wait_contract import WaitTransitions
 from shared.store.work_contract import WorkCommands
 from tests.support.checkout import ROOT
 
 TRANSITIONS = {
-    name for part in (Tx, WorkCommands, BudgetCommands) for name in vars(part) if not name.startswith("_")
+    name
+    for part in (Tx, WorkCommands, BudgetCommands, WaitTransitions, StopTransitions)
+    for name in vars(part)
+    if not name.startswith("_")
 } - set(vars(ReadTx))
 COMMANDS = {
-    *("submit", "add_input", "cancel_work", "cancel_attempt", "reconcile", "confirm_stopped", "activate_config"),
+    *(
+        "submit",
+        "add_input",
+        "cancel_work",
+        "cancel_attempt",
+        "reconcile",
+        "confirm_stopped",
+        "activate_config",
+        "publish",
+    ),
     *("retry_work", "hold_work", "release_work", "quarantine_binding", "release_binding"),
     "settle_gate",
 }

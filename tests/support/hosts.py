@@ -144,12 +144,13 @@ class SimulatedHost:
             child_alive=None if shim.child is None else shim.child_alive and same_boot,
         )
 
-    def child_record_seen(self, attempt_id: AttemptId) -> bool | None:
+    def child_record_seen(self, attempt_id: AttemptId, since_epoch: int) -> bool | None:
         """See `HostView.child_record_seen`."""
         if self.unreadable:
             self.unreadable -= 1
             return None
-        return any(shim.child is not None for shim in self.shims.values() if shim.spec.attempt_id == attempt_id)
+        launched = [one for one in self.shims.values() if one.spec.attempt_id == attempt_id]
+        return any(shim.child is not None for shim in launched if shim.spec.epoch >= since_epoch)
 
     def _look(self) -> None:
         if self.blind:
@@ -166,7 +167,7 @@ class SimulatedHost:
         if self.stops:
             return self.stops.pop(0)
         if pin is None:
-            seen = self.child_record_seen(target.attempt_id) or not target.isolated
+            seen = self.child_record_seen(target.attempt_id, target.since_epoch) or not target.isolated
             return StopResult(None if seen else "S0", (), (), None)
         shim = self.shims[pin.directory]
         if pin.shim.boot_id != self.clock.now().boot_id:

@@ -235,6 +235,10 @@ class Site:
         work = NewWork("", binding, None, (), "/", input_, "test")
         return AttemptId(f"{self.world.store.write(lambda tx: tx.submit(work, 'jobs'))}.1")
 
+    def submit_command(self) -> AttemptId:
+        """Submit Work that brings its own command; the name that its first attempt will have."""
+        return AttemptId(f"{self.world.submit()}.1")
+
     def claim(self, bench: Bench) -> LeaseKey:
         """Submit a Work and claim it for a worker; not accepted yet."""
         return self.world.claimed(bench.me)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,14 +19,25 @@ from shared.model.attempt import Attempt, AttemptState, Ending, FailureClass, Le
 from shared.model.budget import Budget
 from shared.model.evidence import Pin, ProcessIdentity
 from shared.model.instant import US_PER_S
+from shared.model.outcome import Declaration, Outcome, outcome_of
 from shared.model.settings import Config, Settings
 from shared.model.work import NewWork, Reason, Work, WorkChange, WorkKind, WorkState
 from shared.policy.capacity import Usage
-from shared.store.contract import Claimed, ClaimRefused, ClaimRequest, Recoverable, Registration, Store, Tx
+from shared.store.contract import (
+    Claimed,
+    ClaimRefused,
+    ClaimRequest,
+    Recoverable,
+    Registration,
+    ResumeRequest,
+    Store,
+    Tx,
+)
 from shared.store.sqlite.ballast import Ballast
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.store import create, open_store
 from shared.store.values import ClaimHeld
+from tests.support.declarations import HANDED_OFF, WAIT, WAIT_TO_RESUME, WAITS
 
 R = TypeVar("R")
 
@@ -267,6 +278,46 @@ class World:
         key = self.running(worker)
         self.store.write(lambda tx: tx.finish(key, ending, change))
         return key
+
+    # --- what programs declare
+
+    def declared(
+        self, worker: Incarnation, declarations: Sequence[Declaration], work_id: WorkId | None = None
+    ) -> LeaseKey:
+        """Running, having declared that."""
+        key = self.running(worker, work_id)
+        self.store.write(lambda tx: tx.declare(key, declarations))
+        return key
+
+    def outcome(self, key: LeaseKey) -> Outcome:
+        """What the attempt declared and was not applied yet."""
+        return outcome_of(self.store.read(lambda tx: tx.declarations(key.attempt_id, unapplied=True)))
+
+    def parked(
+        self, worker: Incarnation, declaration: Declaration = WAIT_TO_RESUME, work_id: WorkId | None = None
+    ) -> LeaseKey:
+        """Parked, on that wait."""
+        key = self.declared(worker, [declaration], work_id)
+        outcome = self.outcome(key)
+        self.store.write(lambda tx: tx.park(key, outcome, proof="S1"))
+        return key
+
+    def awaiting(self, worker: Incarnation, declaration: Declaration = WAIT) -> LeaseKey:
+        """Ended, its Work waiting for the next attempt."""
+        key = self.declared(worker, [declaration])
+        outcome = self.outcome(key)
+        self.store.write(lambda tx: tx.finish(key, HANDED_OFF, WAITS, outcome=outcome))
+        return key
+
+    def resume_request(self, attempt_id: AttemptId, worker: Incarnation) -> ResumeRequest:
+        return ResumeRequest(attempt_id, self.attempt(attempt_id).epoch, worker, LEASE_US, no_refusal)
+
+    def resumed(self, key: LeaseKey, worker: Incarnation) -> LeaseKey:
+        """A parked attempt that was woken, claimed for a worker; not accepted yet."""
+        request = self.resume_request(key.attempt_id, worker)
+        answer = self.as_leader(lambda tx: tx.claim_resume(request))
+        assert isinstance(answer, Claimed), answer
+        return LeaseKey(key.attempt_id, key.epoch + 1, worker)
 
     def take_over(self, old: LeaseKey, worker: Incarnation) -> LeaseKey:
         """Recover an attempt whose lease is not live; not accepted yet."""

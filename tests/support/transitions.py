@@ -15,6 +15,7 @@ from shared.model.stop import StopResult
 from shared.model.work import Reason, RoutineNews, WorkKind
 from shared.policy.capacity import Wait
 from shared.store.contract import Registration, Tx, UnreadableRow
+from tests.support.declarations import CONSUMED, HANDED_OFF, TICK, TURN, WAIT, WAIT_TO_RESUME, WAITS
 from tests.support.passes import pass_record
 from tests.support.stores import (
     ACCEPT_US,
@@ -364,6 +365,78 @@ def _adopt(world: World) -> Transition:
 def _relaunch(world: World) -> Transition:
     key = world.recovering(world.worker(), pinned=True)
     return lambda tx: tx.relaunch(key, clear_pin=True, why="t")
+
+
+@scene("declare")
+def _declare(world: World) -> Transition:
+    key = world.running(world.worker())
+    return lambda tx: tx.declare(key, [TURN, WAIT], stream_offset=7)
+
+
+@scene("finish: with what was declared")
+def _finish_declared(world: World) -> Transition:
+    key = world.declared(world.worker(), [TURN, CONSUMED])
+    outcome = world.outcome(key)
+    return lambda tx: tx.finish(key, SUCCEEDED, COMPLETED, outcome=outcome)
+
+
+@scene("finish: and the next attempt waits")
+def _finish_waiting(world: World) -> Transition:
+    key = world.declared(world.worker(), [TURN, WAIT])
+    outcome = world.outcome(key)
+    return lambda tx: tx.finish(key, HANDED_OFF, WAITS, outcome=outcome)
+
+
+@scene("park")
+def _park(world: World) -> Transition:
+    key = world.declared(world.worker(), [TURN, WAIT_TO_RESUME])
+    outcome = world.outcome(key)
+    return lambda tx: tx.park(key, outcome, proof="S1")
+
+
+@scene("park: what it waits for has come")
+def _park_satisfied(world: World) -> Transition:
+    key = world.declared(world.worker(), [WAIT_TO_RESUME])
+    world.store.write(lambda tx: tx.publish(TICK))
+    outcome = world.outcome(key)
+    return lambda tx: tx.park(key, outcome, proof="S1")
+
+
+@scene("publish")
+def _publish(world: World) -> Transition:
+    owner = world.worker()
+    world.parked(owner)
+    world.awaiting(owner)
+    return lambda tx: tx.publish(TICK)
+
+
+@scene("claim_resume")
+def _claim_resume(world: World) -> Transition:
+    owner = world.worker()
+    key = world.parked(owner)
+    world.store.write(lambda tx: tx.publish(TICK))
+    request = world.resume_request(key.attempt_id, owner)
+    return world.led(lambda tx: tx.claim_resume(request))
+
+
+@scene("cancel_work: parked")
+def _cancel_parked(world: World) -> Transition:
+    work_id = work_of(world.parked(world.worker()).attempt_id)
+    return lambda tx: tx.cancel_work(work_id, by="t", reason="t")
+
+
+@scene("fire_timer: of a wait")
+def _fire_wait(world: World) -> Transition:
+    world.parked(world.worker())
+    world.awaiting(world.worker())
+    world.clock.advance(TIMEOUT_US)
+    first, second = world.store.read(lambda tx: tx.timers_due(limit=2))
+
+    def fire(tx: Tx) -> None:
+        tx.fire_timer(first.id)
+        tx.fire_timer(second.id)
+
+    return world.led(fire)
 
 
 @scene("finish")

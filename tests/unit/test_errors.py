@@ -13,6 +13,7 @@ import shared.home
 import shared.process.launcher  # noqa: F401
 from shared.errors import (
     ConfigError,
+    DeclarationError,
     FenceViolationError,
     IndeterminateError,
     KeyReusedError,
@@ -40,6 +41,7 @@ SAMPLES: list[TenureError] = [
     LeadershipLostError(4, 5),
     LeadershipLostError(4, None),
     KeyReusedError("nightly-3", "w41"),
+    DeclarationError("turn: `status` is missing"),
     StoreBusyError("the queue was held for 10 s"),
     StoreUnavailableError("schema_newer", "schema 9, this version reads 3", hint="use a newer tenure"),
     IndeterminateError("COMMIT was not answered"),

@@ -65,6 +65,7 @@ ATTEMPT_RULES: dict[str, dict[str, str]] = {
     "recovering": {
         "taken_over": "recovering",
         "adopted": "running",
+        "parked": "parked",
         "relaunched": "launching",
         "relaunched_resume": "resuming",
         "uncertain": "recovery_required",
@@ -108,6 +109,7 @@ WORK_RULES: dict[str, dict[str, str]] = {
     "backoff": {"retry_due": "ready", "retried": "ready", "held": "held", "cancelled": "cancelled"},
     "running": {
         "attempt_parked": "waiting",
+        "waits": "waiting",
         "retry_armed": "backoff",
         "returned": "ready",
         "rested": "idle",
@@ -116,9 +118,11 @@ WORK_RULES: dict[str, dict[str, str]] = {
         "failed": "failed",
         "cancelled": "cancelled",
     },
-    # Nothing completes while it is parked; its attempt can only be woken or end without success.
+    # Nothing completes while it is parked; its attempt can only be woken or end without success. Where the attempt has ended,
+    # the wake makes the Work ready for the next one (O08).
     "waiting": {
         "attempt_woken": "running",
+        "woken": "ready",
         "retry_armed": "backoff",
         "returned": "ready",
         "rested": "idle",
@@ -248,7 +252,7 @@ def test_an_open_state_is_no_end() -> None:
 
 def test_the_state_chosen_for_a_work_whose_attempt_ended_is_reached_from_running() -> None:
     assert {state.value for state in WORK_EVENT_OF_STATE} == {
-        "idle", "ready", "backoff", "held", "completed", "failed", "cancelled",
+        "idle", "ready", "backoff", "held", "waiting", "completed", "failed", "cancelled",
     }  # fmt: skip
     for target, event in WORK_EVENT_OF_STATE.items():
         assert step_work(WorkState.RUNNING, event) is target

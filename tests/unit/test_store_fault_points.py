@@ -19,6 +19,8 @@ from shared.store.sqlite.connection import Connection
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.store import SqliteStore, WriteTx, open_store
 from shared.store.sqlite.writing import Writing
+from shared.store.stop_contract import StopTransitions
+from shared.store.wait_contract import WaitTransitions
 from shared.store.work_contract import WorkCommands
 from tests.support.stores import SQLITE, World, ram_folder
 from tests.support.transitions import READS, SCENES, Transition, contents, transition_of
@@ -30,13 +32,14 @@ KEPT_BY_BALLAST = "the ballast's space"
 REPEATS = {
     "submit": "a second Work: only a key says that it is the same",
     "next_incarnation": "a number nobody uses",
+    "publish": "a second event: what it means twice, its reader says",
     "record_pass": "a pass recorded twice, which decides nothing",
 }
 """Transitions that write again what an unanswered COMMIT had kept; every other is refused, or finds its work done."""
 
 
 def test_every_transition_of_the_contract_has_its_scene() -> None:
-    parts = (Tx, WorkCommands, BudgetCommands)
+    parts = (Tx, WorkCommands, BudgetCommands, WaitTransitions, StopTransitions)
     offered = {name for part in parts for name in vars(part) if not name.startswith("_")} - set(vars(ReadTx))
 
     assert {transition_of(name) for name in SCENES} == offered - READS

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import RefusedError, StoreUnavailableError
+from shared.ids import work_of
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.inspect import INVARIANTS, backup, check
 from tests.support.stores import BACKED_OFF, EXHAUSTED, FAILED, SQLITE, UNPROVEN, World, ram_folder
@@ -27,11 +28,15 @@ def world() -> Iterator[World]:
         stopped = made.running(owner)
         made.store.write(lambda tx: tx.cancel_attempt(stopped.attempt_id, by="t", reason="t", change=EXHAUSTED))
         made.confirm(stopped)
+        made.parked(owner)
+        ended = made.awaiting(owner)
+        made.store.write(lambda tx: tx.cancel_work(work_of(ended.attempt_id), by="t", reason="t"))
         yield made
         made.close()
 
 
-# For each rule: what breaks it behind the schema's back. w1.1 runs, w2.1 is unproven, w3 is in backoff, w4.1 waits for a person, w6.1 was stopped.
+# For each rule: what breaks it behind the schema's back. w1.1 runs, w2.1 is unproven, w3 is in backoff, w4.1 waits for a person, w6.1 was stopped,
+# w7.1 is parked, w8 waited and was cancelled.
 BREAKS = (
     "DELETE FROM lease WHERE attempt_id = 'w1.1'",
     "UPDATE lease SET revoked_at_us = NULL, revoked_reason = NULL WHERE attempt_id = 'w4.1'",
@@ -40,6 +45,9 @@ BREAKS = (
         "UPDATE work SET state = 'running', backoff_us = NULL, backoff_boot_id = NULL, backoff_since_mono_us = NULL,"
         " backoff_since_at_us = NULL WHERE id = 'w3'"
     ),
+    "UPDATE work SET state = 'running' WHERE id = 'w7'",
+    "UPDATE attempt SET state = 'recovery_required' WHERE id = 'w7.1'",
+    "UPDATE timer SET state = 'armed', closed_at_us = NULL WHERE work_id = 'w8'",
     "UPDATE work SET state = 'ready' WHERE id = 'w1'",
     "DELETE FROM snapshot WHERE attempt_id = 'w3.1'",
     "UPDATE segment SET ended_at_us = 1, active_us = 1 WHERE attempt_id = 'w1.1'",
@@ -109,7 +117,7 @@ def test_a_backup_is_private_whole_and_verified(world: World, tmp_path: Path) ->
     assert target.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["copy.db"]
     copy = sqlite3.connect(target)
-    assert copy.execute("SELECT count(*) FROM work").fetchone() == (6,)
+    assert copy.execute("SELECT count(*) FROM work").fetchone() == (8,)
     copy.close()
 
 

@@ -15,6 +15,7 @@ from shared.model.instant import US_PER_S
 from shared.store.sqlite.connection import Connection
 from shared.store.sqlite.schema import TRIGGERS
 from shared.store.values import GateHold
+from tests.support.declarations import TICK, TURN
 from tests.support.stores import (
     BACKED_OFF,
     COMPLETED,
@@ -39,7 +40,8 @@ def _insert_attempt(attempt_id: str, work_id: str, number: int, *, epoch: int = 
 
 
 # w1.1 runs under a lease, epoch 2 (released once); w2.1 ended, released; w3.1 ended, unproven; w4 is ready; w5 is cancelled; w7.1 is to be stopped for a cancel;
-# w8 failed; w9 was handed in under the key k; the timer of w2 is armed, that of w6 has fired.
+# w8 failed; w9 was handed in under the key k; the timer of w2 is armed, that of w6 has fired; w10.1 was parked and resumed, w11.1 is
+# parked, w12.1 has declared something.
 REFUSED = {
     "one unexcluded attempt of a Work": (_insert_attempt("w1.2", "w1", 2),),
     "no attempt beside an unproven one": (_insert_attempt("w3.2", "w3", 2),),
@@ -172,6 +174,28 @@ REFUSED = {
     "a hold at the start says by whom": (
         "UPDATE work SET start_hold_by = NULL, revision = 99 WHERE reason = 'gate_held'",
     ),
+    "a pin is of this launch": ("UPDATE attempt SET pin_epoch = 1 WHERE id = 'w10.1'",),
+    "a launch begins at an epoch there was": ("UPDATE attempt SET launch_epoch = 9 WHERE id = 'w1.1'",),
+    "a declaration is applied once": (
+        "UPDATE declaration SET applied_epoch = 2 WHERE attempt_id = 'w10.1' AND applied_epoch = 1",
+    ),
+    "a declaration is not changed": ("UPDATE declaration SET body = '{}' WHERE attempt_id = 'w12.1'",),
+    "a published event is written once": ("UPDATE published SET type = 'other'",),
+    "a wait that is over is not opened": (
+        "UPDATE wait SET state = 'registered', wake_seq = NULL, woken_at_us = NULL, closed_at_us = NULL WHERE work_id = 'w10'",
+    ),
+    "a wait keeps what it is for": ("UPDATE wait SET event_type = 'other' WHERE work_id = 'w11'",),
+    "a wait is ended by an event": ("UPDATE wait SET state = 'satisfied' WHERE work_id = 'w11'",),
+    "a wait is ended by a later event": (
+        "UPDATE wait SET state = 'satisfied', wake_seq = since_seq, woken_at_us = 1 WHERE work_id = 'w11'",
+    ),
+    "an open wait is not deleted": ("DELETE FROM wait WHERE work_id = 'w11'",),
+    "one open wait of a Work": (
+        (
+            "INSERT INTO wait SELECT attempt_id, 9, work_id, resume, event_type, correlate, since_seq, state, registered_at_us,"
+            " registered_seq, NULL, NULL, NULL FROM wait WHERE work_id = 'w11'"
+        ),
+    ),
     "a configuration is written once": ("UPDATE config SET body = '{\"a\":1}' WHERE number = 1",),
 }
 
@@ -213,6 +237,12 @@ ACCEPTED = {
         "UPDATE timer SET state = 'fired', closed_at_us = 1, fired_seq = armed_seq + 1 WHERE work_id = 'w2'",
         "DELETE FROM timer WHERE work_id = 'w2'",
     ),
+    "a wait that is ended": (
+        "UPDATE wait SET state = 'satisfied', wake_seq = since_seq + 1, woken_at_us = 1 WHERE work_id = 'w11'",
+        "UPDATE wait SET state = 'acknowledged', closed_at_us = 1 WHERE work_id = 'w11'",
+        "DELETE FROM wait WHERE work_id = 'w11'",
+    ),
+    "a declaration that is applied": ("UPDATE declaration SET applied_epoch = 1 WHERE applied_epoch IS NULL",),
     "a cancelled timer": ("UPDATE timer SET state = 'cancelled', closed_at_us = 1 WHERE work_id = 'w2'",),
     "a charge": ("UPDATE ledger SET used = '2.5' WHERE unit = 'turns'",),
     "a ledger of a day that is over": ("UPDATE ledger SET window_at_us = 5", "DELETE FROM ledger"),
@@ -252,6 +282,14 @@ def _fill(world: World) -> None:
     world.store.write(lambda tx: tx.take_stop_order(order.id, owner, lease_us=US_PER_S))
     world.ended(owner, FAILED, EXHAUSTED)
     world.store.write(lambda tx: tx.submit(new_work(), "jobs", key="k"))
+    resumed = world.parked(owner)
+    world.store.write(lambda tx: tx.publish(TICK))
+    resumed = world.resumed(resumed, owner)
+    world.store.write(lambda tx: tx.accept(resumed, invoke_isolated=True))
+    world.store.write(lambda tx: tx.pin(resumed, world.pin(resumed)))
+    waiting = world.parked(owner)
+    assert (resumed.attempt_id, waiting.attempt_id) == ("w10.1", "w11.1")
+    world.declared(owner, [TURN])
     world.clock.advance(US_PER_S)
     world.fire(WorkId("w6"))
     world.configure(Budget("turns", Decimal(9)), Budget("minutes", Decimal(9)))

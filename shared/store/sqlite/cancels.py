@@ -39,6 +39,8 @@ class Cancels(Ends):
         number = self._record_cancel(work_id, left, "work", by, reason)
         if live is not None:
             self._end(live, cancelled(live, by, reason), None, by)
+        if work.state is WorkState.WAITING and live is None:
+            self._cancel_wait(work_id, "its work was cancelled")
         self._cancel_timer(work_id, "its work was cancelled")
         counted = WorkChange(WorkState.CANCELLED, None, None, work.admission_failures, work.failures_used)
         self._step_work(work, WorkEvent.CANCELLED, counted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from shared.boundary import Boundary
-from shared.errors import KeyReusedError, NotFoundError, RefusedError, StoreUnavailableError
+from shared.errors import KeyReusedError, NotFoundError, RefusedError
 from shared.ids import WorkId, work_id
 from shared.model.budget import Budget
 from shared.model.work import NewWork, WorkChange, WorkKind, WorkState
@@ -61,6 +61,8 @@ class Commands(Writing):
                 "grants": json_text(work.grants),
             },
         )
+        for correlate in work.correlate:
+            self._db.rows("INSERT INTO correlation (work_id, key) VALUES (?, ?)", (name, correlate))
         if state is WorkState.READY:
             self._db.rows(INSERT_INPUT, (name, work.input or b"", self._now.wall_us))
         facts = {"to": state, "scope": work.scope, "binding": work.binding, "pool": pool, "kind": work.kind, "key": key}
@@ -120,12 +122,3 @@ class Commands(Writing):
             self._db.rows(KNOW_BUDGET, (*key, self._now.wall_us))
         self._note(Boundary.CONFIG_COMMIT, COORDINATOR)
         return number
-
-    def _require_ballast(self) -> None:
-        """Refuse what is new while the ballast is given up: the space it left is for ends and holds. Rule: design §4."""
-        if not self._ballast.restore():
-            raise StoreUnavailableError(
-                "disk_full",
-                "the disk of the store is full: what is left of it is kept for the ends of what runs",
-                hint="free some space; nothing was written",
-            )

@@ -6,7 +6,7 @@ from shared.boundary import Boundary
 from shared.errors import NotFoundError, RefusedError
 from shared.ids import WorkId, attempt_id
 from shared.model.attempt import Attempt, AttemptState
-from shared.model.timer import TimerState, is_due
+from shared.model.timer import Timer, TimerKind, TimerState, is_due
 from shared.model.work import Reason, Work, WorkChange, WorkKind, WorkState
 from shared.policy.steps import WorkEvent, is_final_work
 from shared.store.sqlite.ends import QUARANTINE
@@ -38,6 +38,9 @@ class Controls(Gating):
             raise RefusedError(f"timer {timer_id} is not armed")
         if not is_due(timer, self._now):
             raise RefusedError(f"timer {timer_id} of {timer.work_id} is not due")
+        if timer.kind is TimerKind.WAIT:
+            self._fire_wait(timer)
+            return
         work = self._work_or_refuse(timer.work_id)
         if work.state is not WorkState.BACKOFF or timer.attempt_id != attempt_id(work.id, work.attempts_used):
             raise RefusedError(f"{work.id} does not wait for timer {timer_id}: it is {work.state}")
@@ -47,6 +50,17 @@ class Controls(Gating):
         assert fired is not None, "the timer was read in this transaction"
         ready = WorkChange(WorkState.READY, None, None, work.admission_failures, work.failures_used)
         self._step_work(work, WorkEvent.RETRY_DUE, ready)
+        self._note(Boundary.TIMER_COMMIT, COORDINATOR)
+
+    def _fire_wait(self, timer: Timer) -> None:
+        """The time that a Work waited for has come: an event of its own, accepted, fired and waking it all at once."""
+        awaited = self.awaited(timer.work_id)
+        if awaited is None or (awaited.attempt_id, awaited.epoch) != (timer.attempt_id, timer.epoch):
+            raise RefusedError(f"{timer.work_id} does not wait for timer {timer.id}")
+        seq = self._elapse(awaited, timer.id)
+        fired = self._db.one(FIRE_TIMER, {"timer": timer.id, "seq": seq, "wall": self._now.wall_us})
+        assert fired is not None, "the timer was read in this transaction"
+        self._satisfy(awaited, seq)
         self._note(Boundary.TIMER_COMMIT, COORDINATOR)
 
     def retry_work(self, work_id: WorkId, *, by: str, reason: str) -> None:

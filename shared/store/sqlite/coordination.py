@@ -38,7 +38,7 @@ CONSUME_INPUT = (
     "UPDATE input SET consumed_by = ? WHERE number = ? AND work_id = ? AND consumed_by IS NULL RETURNING number"
 )
 HOLD_BACK = """UPDATE work SET reason = :reason, reason_limit = :limit, revision = revision + 1
-  WHERE id = :work AND state = 'ready' AND (reason IS NOT :reason OR reason_limit IS NOT :limit)"""
+  WHERE id = :work AND state IN ('ready', 'waiting') AND (reason IS NOT :reason OR reason_limit IS NOT :limit)"""
 INSERT_RECORD = """INSERT INTO pass (generation, trigger, due_at_us, started_at_us, duration_us, planned, claimed,
     dispatched, recovered, revoked, waiting_jobs, waiting_agents, cut_short, clock_jump_us, error)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq"""

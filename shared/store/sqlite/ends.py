@@ -10,8 +10,8 @@ from shared.model.attempt import Attempt, AttemptState, Ending, Exclusion
 from shared.model.work import RoutineNews, WorkChange, WorkState
 from shared.policy.retry import hint_fault
 from shared.policy.steps import WORK_EVENT_OF_STATE, ending_event
-from shared.store.sqlite.charging import Charging
 from shared.store.sqlite.fragments import CHARGE
+from shared.store.sqlite.wakes import Wakes
 
 SET_ENDED = f"""UPDATE attempt SET state = :state, recovered_from = NULL, ended_at_us = :wall, exit_status = :exit_status,
     failure = :failure, error = :error, usage = :usage, exclusion = :exclusion, exclusion_proof = :proof, {CHARGE}"""
@@ -32,7 +32,7 @@ _TRIED_AGAIN = (WorkState.READY, WorkState.BACKOFF, WorkState.HELD)
 _TOOK_EFFECT = (AttemptState.SUCCEEDED, AttemptState.HANDED_OFF)
 
 
-class Ends(Charging):
+class Ends(Wakes):
     """Pieces of the transitions that end an attempt."""
 
     def _ended_params(self, attempt: Attempt, ending: Ending) -> dict[str, object]:
@@ -69,6 +69,8 @@ class Ends(Charging):
             by: Who orders the stop, when there is no proof of one.
         """
         self._end_segment(attempt)
+        if attempt.state is AttemptState.PARKED:
+            self._cancel_wait(attempt.work_id, ending.why)
         self._revoke(attempt.id, "ended" if ending.state is not AttemptState.CANCELLED else "cancelled")
         told = {"exit_status": ending.exit_status, "failure": ending.failure, "proof": ending.proof, "why": ending.why}
         if ending.usage_refused is not None:

@@ -9,7 +9,8 @@ from shared.errors import FenceViolationError, RefusedError
 from shared.ids import AttemptId, Incarnation
 from shared.model.attempt import PHASES_MAX, AttemptState, Ending, Invoke, LeaseKey, Phase
 from shared.model.evidence import Pin
-from shared.model.work import WorkChange
+from shared.model.outcome import Outcome
+from shared.model.work import WorkChange, WorkState
 from shared.policy.steps import AttemptEvent
 from shared.store.sqlite.ends import SET_ENDED, Ends
 from shared.store.sqlite.fragments import CHARGE, FENCE, LIVE
@@ -28,7 +29,7 @@ MARK_SEGMENT = """UPDATE segment SET invoke = :invoke, isolated = :isolated, rel
   WHERE attempt_id = :attempt AND epoch = :epoch AND ended_at_us IS NULL RETURNING epoch"""
 PIN = f"""UPDATE attempt SET state = :state, pin_epoch = :pin_epoch, pin_directory = :pin_directory, pin_pid = :pin_pid,
     pin_start_ticks = :pin_start_ticks, pin_boot_id = :pin_boot_id, pin_pid_ns = :pin_pid_ns, pin_pidfs_ino = :pin_pidfs_ino,
-    pin_directory_ino = :pin_directory_ino, pin_lock_ino = :pin_lock_ino
+    pin_directory_ino = :pin_directory_ino, pin_lock_ino = :pin_lock_ino, token_sha256 = :token
   WHERE {FENCE} AND (pin_epoch IS NULL OR pin_epoch < :pin_epoch) RETURNING id"""
 ADOPT = f"UPDATE attempt SET state = :state, recovered_from = NULL WHERE {FENCE} AND pin_epoch IS NOT NULL RETURNING id"
 RELAUNCH = f"""UPDATE attempt SET state = :state, recovered_from = NULL, relaunches = relaunches + 1, invoke = :invoke,
@@ -80,7 +81,7 @@ class Holding(Ends):
         self._fenced(MARK_CALLED, key, mark)
         self._fenced(MARK_SEGMENT, key, mark)
 
-    def pin(self, key: LeaseKey, pin: Pin) -> None:
+    def pin(self, key: LeaseKey, pin: Pin, *, token_sha256: str | None = None) -> None:
         """See `Tx.pin`. Raises RefusedError when it is another epoch's pin, or one of that epoch is stored."""
         attempt = self._held(key)
         if pin.epoch != key.epoch:
@@ -88,7 +89,7 @@ class Holding(Ends):
         if attempt.pin is not None and attempt.pin.epoch >= pin.epoch:
             raise RefusedError(f"{attempt.id} has a pin of epoch {attempt.pin.epoch} already")
         state = self._step_attempt(attempt, AttemptEvent.PINNED)
-        self._fenced(PIN, key, {"state": state, **pin_params(pin)})
+        self._fenced(PIN, key, {"state": state, "token": token_sha256, **pin_params(pin)})
         self._attempt_event(attempt, "pinned", state, {"pid": pin.shim.pid})
         self._note(Boundary.PIN_COMMIT)
 
@@ -139,12 +140,18 @@ class Holding(Ends):
         if not self.notes.boundaries:  # alone; else it rides on the transition it comes with
             self._note(Boundary.RENEW_COMMIT)
 
-    def finish(self, key: LeaseKey, ending: Ending, change: WorkChange) -> None:
+    def finish(self, key: LeaseKey, ending: Ending, change: WorkChange, *, outcome: Outcome | None = None) -> None:
         """See `Tx.finish`. The inputs of an attempt that did not take effect wait again for the next one."""
         self._note(Boundary.FINISH_COMMIT, COORDINATOR)
         attempt = self._held(key)
         self._fenced(FINISH, key, self._ended_params(attempt, ending))
+        if outcome is not None:
+            self._apply_declared(attempt, outcome)
         self._after_end(attempt, ending, change, key.owner, {})
+        if change.state is WorkState.WAITING:
+            if outcome is None or outcome.wait is None:
+                raise FenceViolationError(f"{attempt.id}: its Work cannot wait for nothing")
+            self._register(attempt, outcome.wait, self.notes.last_seq)
 
     def require_recovery(self, key: LeaseKey, *, why: str, proof: str | None) -> None:
         """See `Tx.require_recovery`. A proof of stop is recorded, for the person who settles it."""

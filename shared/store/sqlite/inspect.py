@@ -38,9 +38,24 @@ INVARIANTS = (
            AND id NOT IN (SELECT attempt_id FROM stop_order WHERE closed_at_us IS NULL)""",
     ),
     (
-        "a running or waiting Work has an unfinished attempt",
-        """SELECT id FROM work WHERE state IN ('running', 'waiting')
+        "a running Work has an unfinished attempt",
+        """SELECT id FROM work WHERE state = 'running'
            AND id NOT IN (SELECT work_id FROM attempt WHERE ended_at_us IS NULL)""",
+    ),
+    (
+        "a Work waits exactly while it has an open wait",
+        """SELECT id FROM work WHERE (state = 'waiting') <> (id IN
+           (SELECT work_id FROM wait WHERE state IN ('registered', 'satisfied')))""",
+    ),
+    (
+        "an attempt is parked exactly while it has an open wait to resume from",
+        """SELECT id FROM attempt AS a WHERE (a.state = 'parked') <> EXISTS (SELECT 1 FROM wait AS w WHERE w.attempt_id = a.id
+           AND w.epoch = a.epoch AND w.resume = 1 AND w.state IN ('registered', 'satisfied'))""",
+    ),
+    (
+        "what is waited for no longer has no armed timer",
+        """SELECT work_id FROM timer AS t WHERE t.state = 'armed' AND t.kind = 'wait' AND NOT EXISTS
+           (SELECT 1 FROM wait AS w WHERE w.attempt_id = t.attempt_id AND w.epoch = t.epoch AND w.state = 'registered')""",
     ),
     (
         "an unfinished attempt belongs to a running or waiting Work",

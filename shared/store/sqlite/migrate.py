@@ -55,14 +55,8 @@ def _second(db: Database) -> None:
     _bring(db, "work", kind="'run_once'", failures_used="0")
     _bring(db, "attempt")
     for table in (
-        "timer",
-        "submission",
-        "routine",
-        "budget",
-        "ledger",
-        "usage_pending",
-        "budget_notice",
-        "gate_settlement",
+        *("timer", "submission", "routine", "budget", "ledger", "usage_pending", "budget_notice", "gate_settlement"),
+        *("declaration", "correlation", "published", "wait"),
     ):
         _bring(db, table)
     db.execute(ARM_BACKOFFS)

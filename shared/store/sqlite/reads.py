@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from shared.ids import AttemptId, Incarnation, WorkId, attempt_directory
-from shared.model.attempt import Attempt, Lease, LeaseKey, Segment, Snapshot
+from shared.model.attempt import Attempt, AttemptState, Lease, LeaseKey, Segment, Snapshot
 from shared.model.cancel import Cancellation
 from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker
 from shared.model.settings import scope_chain
@@ -22,7 +22,7 @@ from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState
 from shared.store.sqlite import readable, rows
 from shared.store.sqlite.connection import Row
 from shared.store.sqlite.fragments import ACCEPT_BY, LIVE, NOT_LIVE, RECOVERABLE, SLOT, UNEXCLUDED
-from shared.store.sqlite.work_reads import WorkReads
+from shared.store.sqlite.wait_reads import WaitReads
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ UNREADABLE = """SELECT * FROM unreadable WHERE (table_name, row_key) > (?, ?)
 NEEDS_PERSON = "SELECT * FROM attempt WHERE state = 'recovery_required' ORDER BY started_at_us, id LIMIT ? + 0"
 
 
-class Reads(WorkReads):
+class Reads(WaitReads):
     """Reads of one snapshot; implements `contract.ReadTx`."""
 
     def work(self, work_id: WorkId) -> Work | None:
@@ -276,7 +276,9 @@ class Reads(WorkReads):
             attempt, snapshot = rows.attempt_of_row(row), rows.snapshot_of_row(row)
             key = LeaseKey(attempt.id, attempt.epoch, owner)
             inputs = tuple(self.inputs(snapshot.inputs))
-            return Assignment(key, attempt, snapshot, attempt.epoch > 1, inputs, row["lease_expires_mono_us"])
+            recovery = attempt.state is AttemptState.RECOVERING
+            wake = self.wake(attempt) if attempt.launch_epoch > 1 else None
+            return Assignment(key, attempt, snapshot, recovery, inputs, row["lease_expires_mono_us"], wake)
 
         return self._readable(found, assignment)
 

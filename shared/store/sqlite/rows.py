@@ -146,6 +146,9 @@ def attempt_of_row(row: Row) -> Attempt:
         segments_dropped=row["segments_dropped"],
         segments_dropped_us=row["segments_dropped_us"],
         usage=_decoded("attempt", key, row, "usage", _usage),
+        launch_epoch=row["launch_epoch"],
+        token_sha256=row["token_sha256"],
+        stream_offset=row["stream_offset"],
     )
 
 

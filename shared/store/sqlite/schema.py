@@ -7,6 +7,7 @@ cost of a query never depends on history. Rule: design §4; research "store" §4
 from __future__ import annotations
 
 from shared.model.attempt import SEGMENTS_KEPT
+from shared.store.sqlite import schema_waits
 from shared.store.sqlite.fragments import RECOVERABLE, SLOT, UNEXCLUDED
 from shared.store.sqlite.schema_budgets import BUDGET_FENCES, BUDGET_INDEXES, BUDGET_TABLES
 
@@ -59,6 +60,7 @@ TABLES = (
   budget_since_at_us INTEGER NOT NULL, exit_status INTEGER, failure TEXT, error TEXT,
   started_at_us INTEGER NOT NULL, ended_at_us INTEGER, segments_dropped INTEGER NOT NULL DEFAULT 0,
   segments_dropped_us INTEGER NOT NULL DEFAULT 0, usage TEXT NOT NULL DEFAULT '{{}}',
+  launch_epoch INTEGER NOT NULL DEFAULT 1, token_sha256 TEXT, stream_offset INTEGER CHECK (stream_offset >= 0),
   UNIQUE (work_id, number), UNIQUE (id, epoch),
   CHECK ((ended_at_us IS NOT NULL) = (state IN ({_FINISHED}))),
   CHECK (exclusion = 'held' OR (ended_at_us IS NOT NULL AND exclusion_proof IS NOT NULL)),
@@ -67,7 +69,7 @@ TABLES = (
       pin_directory_ino, pin_lock_ino, pin_pidfs_ino) IS NULL
     ELSE pin_directory IS NOT NULL AND pin_pid IS NOT NULL AND pin_start_ticks IS NOT NULL AND pin_boot_id IS NOT NULL
       AND pin_pid_ns IS NOT NULL AND pin_directory_ino IS NOT NULL AND pin_lock_ino IS NOT NULL END),
-  CHECK (pin_epoch IS NULL OR pin_epoch <= epoch)
+  CHECK (pin_epoch IS NULL OR pin_epoch BETWEEN launch_epoch AND epoch), CHECK (launch_epoch <= epoch)
 ) STRICT""",
     """CREATE TABLE snapshot (attempt_id TEXT PRIMARY KEY REFERENCES attempt (id), body TEXT NOT NULL) STRICT, WITHOUT ROWID""",
     """CREATE TABLE segment (
@@ -127,7 +129,7 @@ TABLES = (
 ) STRICT, WITHOUT ROWID""",
     """CREATE TABLE timer (
   id INTEGER PRIMARY KEY AUTOINCREMENT, work_id TEXT NOT NULL REFERENCES work (id),
-  kind TEXT NOT NULL CHECK (kind IN ('retry', 'hint', 'admission')),
+  kind TEXT NOT NULL CHECK (kind IN ('retry', 'hint', 'admission', 'wait')),
   state TEXT NOT NULL CHECK (state IN ('armed', 'fired', 'cancelled')),
   attempt_id TEXT NOT NULL REFERENCES attempt (id), epoch INTEGER NOT NULL, trigger_input INTEGER,
   since_mono_us INTEGER NOT NULL, boot_id TEXT NOT NULL, since_at_us INTEGER NOT NULL,
@@ -152,6 +154,7 @@ TABLES = (
   epoch INTEGER, data TEXT NOT NULL
 ) STRICT""",
     *BUDGET_TABLES,
+    *schema_waits.TABLES,
 )
 
 INDEXES = (
@@ -182,6 +185,7 @@ INDEXES = (
     "CREATE INDEX cancellation_attempt ON cancellation (attempt_id)",
     "CREATE INDEX event_attempt ON event (attempt_id) WHERE attempt_id IS NOT NULL",
     *BUDGET_INDEXES,
+    *schema_waits.INDEXES,
 )
 
 
@@ -337,4 +341,5 @@ TRIGGERS = (
     _refuse("timer_live", "DELETE ON timer", "OLD.state = 'armed'", "an armed timer was deleted"),
     _refuse("submission_kept", "UPDATE ON submission", "1", "an accepted key was changed"),
     *(_refuse(*fence) for fence in BUDGET_FENCES),
+    *(_refuse(*refusal) for refusal in schema_waits.REFUSALS),
 )

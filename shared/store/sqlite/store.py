@@ -23,6 +23,7 @@ from shared.store.sqlite.commands import Commands
 from shared.store.sqlite.connection import Connect, Connection, Seam
 from shared.store.sqlite.controls import Controls
 from shared.store.sqlite.coordination import Coordination
+from shared.store.sqlite.declares import Declares
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.holding import Holding
 from shared.store.sqlite.place import Place, place_of
@@ -30,7 +31,6 @@ from shared.store.sqlite.queue import Queue, Queued, QueueLock
 from shared.store.sqlite.reads import Reads
 from shared.store.sqlite.registration import Registrations
 from shared.store.sqlite.stops import Stops
-from shared.store.sqlite.takeover import Takeovers
 
 R = TypeVar("R")
 Ring = Callable[[Iterable[str]], None]
@@ -45,7 +45,7 @@ PRESENT = """SELECT (SELECT value FROM meta WHERE key = 'incarnation'), last.seq
 """Which store it is, how far its changefeed has come and when, and when the event was written that was the last one seen."""
 
 
-class WriteTx(Commands, Controls, Registrations, Coordination, Takeovers, Holding, Stops):
+class WriteTx(Commands, Controls, Registrations, Coordination, Declares, Holding, Stops):
     """All transitions; implements `contract.Tx`."""
 
     def __init__(self, connection: Connection, store: SqliteStore) -> None:

@@ -48,6 +48,8 @@ BEGINNINGS = frozenset(
         Boundary.SUBMIT_COMMIT,
         Boundary.COMMAND_COMMIT,
         Boundary.TIMER_COMMIT,
+        Boundary.EVENT_COMMIT,
+        Boundary.WAKE_COMMIT,
         Boundary.CONFIG_COMMIT,
         Boundary.CLAIM_COMMIT,
         Boundary.ACCEPT_COMMIT,
@@ -97,6 +99,15 @@ class Writing(Reads):
         if boundary not in self.notes.boundaries:
             self.notes.boundaries.append(boundary)
         self.notes.bells.extend(bell for bell in bells if bell not in self.notes.bells)
+
+    def _require_ballast(self) -> None:
+        """Refuse what is new while the ballast is given up: the space it left is for ends and holds. Rule: design §4."""
+        if not self._ballast.restore():
+            raise StoreUnavailableError(
+                "disk_full",
+                "the disk of the store is full: what is left of it is kept for the ends of what runs",
+                hint="free some space; nothing was written",
+            )
 
     def _require_leading(self) -> None:
         if self._leading is None:

@@ -1,0 +1,160 @@
+"""Transitions of declarations, parks, published events and resumes. See `wait_contract.WaitTransitions`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from shared.boundary import Boundary
+from shared.errors import DeclarationError, RefusedError
+from shared.model.attempt import SEGMENTS_KEPT, AttemptState, LeaseKey
+from shared.model.budget import Budget
+from shared.model.event import NewEvent
+from shared.model.outcome import DECLARATIONS_MAX, Declaration, Outcome
+from shared.model.usage import NO_USAGE, TURNS, Usage
+from shared.model.wait import WaitState
+from shared.model.work import Reason, Work, WorkChange, WorkState
+from shared.policy.budget import first_full, lines_of
+from shared.policy.steps import AttemptEvent, WorkEvent
+from shared.store.sqlite.charging import SETTLED_AT_ONCE
+from shared.store.sqlite.fragments import CHARGE, FENCE
+from shared.store.sqlite.takeover import Takeovers
+from shared.store.values import Claimed, ClaimRefused, ResumeRequest, Woken
+from shared.wake import COORDINATOR
+
+INSERT_DECLARATION = """INSERT INTO declaration (attempt_id, key, kind, body, seq, recorded_at_us, epoch)
+  VALUES (:attempt, :key, :kind, :body, :seq, :wall, :epoch)"""
+KNOWN = "SELECT kind, body FROM declaration WHERE attempt_id = ? AND key = ?"
+COUNT_SEGMENT = "SELECT count(*) FROM declaration WHERE attempt_id = ? AND applied_epoch IS NULL"
+SET_OFFSET = (
+    f"""UPDATE attempt SET stream_offset = max(coalesce(stream_offset, 0), :offset) WHERE {FENCE} RETURNING id"""
+)
+PARK = f"""UPDATE attempt SET state = :state, recovered_from = NULL, invoke = NULL, isolated = 0, exclusion_proof = :proof,
+    pin_epoch = NULL, pin_directory = NULL, pin_pid = NULL, pin_start_ticks = NULL, pin_boot_id = NULL, pin_pid_ns = NULL,
+    pin_pidfs_ino = NULL, pin_directory_ino = NULL, pin_lock_ino = NULL, token_sha256 = NULL, usage = :usage, {CHARGE}
+  WHERE {FENCE} RETURNING id"""
+RESUME = f"""UPDATE attempt SET epoch = epoch + 1, launch_epoch = epoch + 1, state = :state, invoke = 'pending', isolated = 0,
+    relaunches = 0, exclusion_proof = NULL, stream_offset = NULL, {CHARGE}
+  WHERE id = :attempt AND epoch = :epoch_seen AND state = 'parked' RETURNING epoch"""
+RESUME_LEASE = """UPDATE lease SET epoch = :epoch, owner = :owner, boot_id = :boot, expires_mono_us = :expires,
+    claimed_mono_us = :mono, accepted_at_us = NULL, revoked_at_us = NULL, revoked_reason = NULL
+  WHERE attempt_id = :attempt AND epoch < :epoch RETURNING epoch"""
+RESUME_SEGMENT = """INSERT INTO segment
+    (attempt_id, epoch, worker, invoke, isolated, recovered, relaunched, began_at_us, wake_event)
+  VALUES (:attempt, :epoch, :owner, 'pending', 0, 0, 0, :wall, :wake)"""
+ACKNOWLEDGE = """UPDATE wait SET state = 'acknowledged', closed_at_us = :wall
+  WHERE attempt_id = :attempt AND epoch = :epoch_seen AND state = 'satisfied' RETURNING wake_seq"""
+
+A_RESUME = Usage(((TURNS, Decimal(1)),))
+"""What a resume consumes: a turn, and no new execution. Rule: B02."""
+
+
+class Declares(Takeovers):
+    """See `wait_contract.WaitTransitions`."""
+
+    def declare(self, key: LeaseKey, declarations: Sequence[Declaration], *, stream_offset: int | None = None) -> None:
+        """See `WaitTransitions.declare`."""
+        self._note(Boundary.DECLARE_COMMIT)
+        attempt = self._held(key)
+        fresh = [one for one in declarations if not self._is_known(key, one)]
+        if fresh:
+            count = self._db.value(COUNT_SEGMENT, (key.attempt_id,))
+            if count + len(fresh) > DECLARATIONS_MAX:
+                raise DeclarationError(f"{key.attempt_id} declared {DECLARATIONS_MAX} things of this segment already")
+        for one in fresh:
+            told = {"kind": one.kind, "key": one.key}
+            seq = self._event("declaration.recorded", told, attempt=key.attempt_id, epoch=key.epoch)
+            params = {"key": one.key, "kind": one.kind, "body": one.body, "seq": seq, "wall": self._now.wall_us}
+            self._db.rows(INSERT_DECLARATION, params | {"attempt": key.attempt_id, "epoch": key.epoch})
+        if stream_offset is not None and stream_offset != attempt.stream_offset:
+            self._fenced(SET_OFFSET, key, {"offset": stream_offset})
+
+    def _is_known(self, key: LeaseKey, one: Declaration) -> bool:
+        """Whether this very declaration is recorded. Raises DeclarationError: another one has its key."""
+        row = self._db.one(KNOWN, (key.attempt_id, one.key))
+        if row is not None and (row["kind"], row["body"]) != (one.kind, one.body):
+            raise DeclarationError(f"the key {one.key!r} belongs to another declaration of {key.attempt_id}")
+        return row is not None
+
+    def park(self, key: LeaseKey, outcome: Outcome, *, proof: str, usage: Usage = NO_USAGE) -> None:
+        """See `WaitTransitions.park`. Raises RefusedError: there is no wait to resume from."""
+        self._note(Boundary.PARK_COMMIT, COORDINATOR)
+        if outcome.wait is None or not outcome.wait.resume:
+            raise RefusedError(f"{key.attempt_id} cannot be parked: it named nothing to wait for and go on after")
+        attempt = self._held(key)
+        state = self._step_attempt(attempt, AttemptEvent.PARKED)
+        staged = self._stage(attempt, usage)
+        self._fenced(PARK, key, self._budget(attempt) | {"state": state, "proof": proof, "usage": staged})
+        self._end_segment(attempt)
+        self._revoke(attempt.id, "parked")
+        self._attempt_event(attempt, "parked", state, {"proof": proof})
+        parked_seq = self.notes.last_seq
+        work = self._work_or_refuse(attempt.work_id)
+        waiting = WorkChange(WorkState.WAITING, None, None, 0, work.failures_used)
+        self._step_work(work, WorkEvent.ATTEMPT_PARKED, waiting)
+        self._apply_declared(attempt, outcome)
+        self._register(attempt, outcome.wait, parked_seq)
+
+    def publish(self, event: NewEvent) -> int:
+        """See `WaitTransitions.publish`."""
+        self._note(Boundary.EVENT_COMMIT)
+        self._require_ballast()
+        return self._publish("event.published", event.type, event.correlate, {"data": event.data, "by": event.by})
+
+    def claim_resume(self, request: ResumeRequest) -> Claimed | ClaimRefused:
+        """See `WaitTransitions.claim_resume`."""
+        self._require_leading()
+        self._note(Boundary.WAKE_COMMIT)  # also for what was staged, when a budget refuses it
+        found = self._waiting_to_resume(request)
+        if isinstance(found, ClaimRefused):
+            return found
+        attempt = found.attempt
+        state = self._step_attempt(attempt, AttemptEvent.WOKEN)
+        params = self._clock | {
+            "attempt": attempt.id,
+            "epoch_seen": request.epoch_seen,
+            "epoch": request.epoch_seen + 1,
+            "state": state,
+            "owner": request.worker,
+            "expires": self._now.mono_us + request.lease_us,
+            "budget": attempt.budget_us,
+            "wake": found.awaited.wake_seq,
+        }
+        self._charge(request.budgets, A_RESUME, found.work.id, found.work.scope, self._now.wall_us)
+        for statement in (RESUME, RESUME_LEASE, ACKNOWLEDGE):
+            row = self._db.one(statement, params)
+            assert row is not None, "it was read in this transaction"
+        self._db.rows(RESUME_SEGMENT, params)
+        if request.epoch_seen + 1 > SEGMENTS_KEPT:
+            self._drop_segments(attempt.id, request.epoch_seen + 1)
+        told = {"worker": request.worker, "wake_event": found.awaited.wake_seq}
+        self._attempt_event(attempt, "woken", state, told, epoch=request.epoch_seen + 1)
+        counted = WorkChange(WorkState.RUNNING, None, None, found.work.admission_failures, found.work.failures_used)
+        self._step_work(found.work, WorkEvent.ATTEMPT_WOKEN, counted)
+        self._note(Boundary.WAKE_COMMIT, request.worker)
+        return Claimed(attempt.id)
+
+    def _over_budget(self, work: Work, budgets: Sequence[Budget]) -> tuple[Reason, str] | None:
+        """The unit of a budget that has no room for the turn. What is parked goes on waiting: its wait is not given up. Rule: B04."""
+        while budgets and self._settle_staged(budgets, SETTLED_AT_ONCE):
+            pass
+        lines = lines_of(budgets, work.id, work.scope, self._now.wall_us)
+        full = first_full(lines, self._used(lines))
+        return None if full is None else (Reason.OVER_BUDGET, full.budget.unit)
+
+    def _waiting_to_resume(self, request: ResumeRequest) -> Woken | ClaimRefused:
+        """What is to be resumed, or why it is not: it changed, or a limit forbids it. Rule: C01, C03."""
+        attempt, snapshot = self.attempt(request.attempt_id), self.snapshot(request.attempt_id)
+        if attempt is None or snapshot is None or attempt.state is not AttemptState.PARKED:
+            return ClaimRefused("work", None, None)
+        awaited, work = self.awaited(attempt.work_id), self._work_or_refuse(attempt.work_id)
+        if awaited is None or awaited.state is not WaitState.SATISFIED or attempt.epoch != request.epoch_seen:
+            return ClaimRefused("work", None, None)
+        if not self._offers(request.worker, snapshot.registration):
+            return ClaimRefused("worker", None, None)
+        if not self._ballast.is_there():
+            return ClaimRefused(None, Reason.DISK_FULL, None)
+        if work.hold is not None:
+            return ClaimRefused(None, Reason.HOLD, None)
+        refusal = request.refusal(self.usage()) or self._over_budget(work, request.budgets)
+        return Woken(awaited, attempt, snapshot, work) if refusal is None else ClaimRefused(None, *refusal)

@@ -1,0 +1,65 @@
+"""Tables of what programs declare, what is published, and what Works wait for. Assembled in `schema`."""
+
+from __future__ import annotations
+
+TABLES = (
+    """CREATE TABLE declaration (
+  attempt_id TEXT NOT NULL REFERENCES attempt (id), key TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('turn', 'wait', 'outcome', 'usage', 'consumed')), body TEXT NOT NULL,
+  seq INTEGER NOT NULL, recorded_at_us INTEGER NOT NULL, epoch INTEGER NOT NULL, applied_epoch INTEGER,
+  PRIMARY KEY (attempt_id, key), CHECK (applied_epoch IS NULL OR applied_epoch >= epoch)
+) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE correlation (
+  work_id TEXT NOT NULL REFERENCES work (id), key TEXT NOT NULL, PRIMARY KEY (work_id, key)
+) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE published (
+  seq INTEGER PRIMARY KEY, type TEXT NOT NULL, correlate TEXT, work_id TEXT
+) STRICT""",
+    """CREATE TABLE wait (
+  attempt_id TEXT NOT NULL REFERENCES attempt (id), epoch INTEGER NOT NULL, work_id TEXT NOT NULL REFERENCES work (id),
+  resume INTEGER NOT NULL CHECK (resume IN (0, 1)), event_type TEXT, correlate TEXT, since_seq INTEGER NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('registered', 'satisfied', 'acknowledged', 'cancelled')),
+  registered_at_us INTEGER NOT NULL, registered_seq INTEGER NOT NULL, wake_seq INTEGER, woken_at_us INTEGER, closed_at_us INTEGER,
+  PRIMARY KEY (attempt_id, epoch),
+  CHECK ((wake_seq IS NULL) = (woken_at_us IS NULL)),
+  CHECK (state NOT IN ('satisfied', 'acknowledged') OR (wake_seq IS NOT NULL AND wake_seq > since_seq)),
+  CHECK (state <> 'registered' OR wake_seq IS NULL),
+  CHECK ((closed_at_us IS NOT NULL) = (state IN ('acknowledged', 'cancelled')))
+) STRICT, WITHOUT ROWID""",
+)
+
+INDEXES = (
+    "CREATE INDEX declaration_unapplied ON declaration (attempt_id, seq) WHERE applied_epoch IS NULL",
+    "CREATE INDEX published_type ON published (type, seq)",
+    "CREATE INDEX published_correlate ON published (type, correlate, seq) WHERE correlate IS NOT NULL",
+    "CREATE UNIQUE INDEX wait_work ON wait (work_id) WHERE state IN ('registered', 'satisfied')",
+    "CREATE INDEX wait_of_work ON wait (work_id)",
+    "CREATE INDEX wait_event ON wait (event_type, correlate) WHERE state = 'registered' AND event_type IS NOT NULL",
+    "CREATE INDEX wait_woken ON wait (wake_seq) WHERE state = 'satisfied'",
+)
+
+REFUSALS = (
+    (
+        "declaration_kept",
+        "UPDATE ON declaration",
+        (
+            "OLD.applied_epoch IS NOT NULL OR NEW.attempt_id <> OLD.attempt_id OR NEW.key <> OLD.key OR NEW.kind <> OLD.kind"
+            " OR NEW.body <> OLD.body OR NEW.seq <> OLD.seq OR NEW.epoch <> OLD.epoch"
+        ),
+        "a declaration was changed, or applied twice",
+    ),
+    ("published_kept", "UPDATE ON published", "1", "a published event is written once"),
+    (
+        "wait_closed",
+        "UPDATE ON wait",
+        (
+            "OLD.closed_at_us IS NOT NULL OR (OLD.wake_seq IS NOT NULL AND NEW.wake_seq IS NOT OLD.wake_seq)"
+            " OR NEW.attempt_id <> OLD.attempt_id OR NEW.epoch <> OLD.epoch OR NEW.work_id <> OLD.work_id"
+            " OR NEW.resume <> OLD.resume OR NEW.event_type IS NOT OLD.event_type OR NEW.correlate IS NOT OLD.correlate"
+            " OR NEW.since_seq <> OLD.since_seq"
+        ),
+        "a wait was changed that was over, woken twice, or what it is for",
+    ),
+    ("wait_live", "DELETE ON wait", "OLD.closed_at_us IS NULL", "an open wait was deleted"),
+)
+"""Triggers, as `schema` makes them: name, when, condition, message."""

@@ -1,0 +1,67 @@
+"""Reads of what programs declared, of what is waited for, and of what woke whom."""
+
+from __future__ import annotations
+
+import json
+
+from shared.ids import AttemptId, WorkId
+from shared.model.attempt import Attempt
+from shared.model.outcome import Recorded
+from shared.model.wait import Awaited, Wake
+from shared.store.sqlite import rows
+from shared.store.sqlite.connection import Row
+from shared.store.sqlite.wait_rows import awaited_of_row, recorded_of_row
+from shared.store.sqlite.work_reads import WorkReads
+from shared.store.values import Woken
+
+DECLARATIONS = "SELECT * FROM declaration WHERE attempt_id = ? {which} ORDER BY seq, key"
+AWAITED = "SELECT * FROM wait WHERE work_id = ? AND state IN ('registered', 'satisfied')"
+WOKEN = "SELECT * FROM wait WHERE state = 'satisfied' ORDER BY wake_seq LIMIT ? + 0"
+WAKE_SEQ = "SELECT wake_seq FROM wait WHERE attempt_id = :attempt AND epoch = :launch - 1"
+PUBLISHED = """SELECT p.seq, p.type, p.correlate, e.data FROM published AS p JOIN event AS e ON e.seq = p.seq
+  WHERE p.seq = ?"""
+
+
+class WaitReads(WorkReads):
+    """See `wait_contract.WaitReads`."""
+
+    def declarations(self, attempt_id: AttemptId, *, unapplied: bool = False) -> list[Recorded]:
+        """See `WaitReads.declarations`."""
+        which = "AND applied_epoch IS NULL" if unapplied else ""
+        return [recorded_of_row(row) for row in self._db.rows(DECLARATIONS.format(which=which), (attempt_id,))]
+
+    def awaited(self, work_id: WorkId) -> Awaited | None:
+        """See `WaitReads.awaited`."""
+        row = self._db.one(AWAITED, (work_id,))
+        return None if row is None else awaited_of_row(row)
+
+    def woken(self, *, limit: int) -> list[Woken]:
+        """See `WaitReads.woken`."""
+        return self._readable(self._db.rows(WOKEN, (limit,)), self._woken_of_row)
+
+    def _woken_of_row(self, row: Row) -> Woken:
+        awaited = awaited_of_row(row)
+        attempt = self._db.one("SELECT * FROM attempt WHERE id = ?", (awaited.attempt_id,))
+        work = self._db.one("SELECT * FROM work WHERE id = ?", (awaited.work_id,))
+        snapshot = self._db.one("SELECT * FROM snapshot WHERE attempt_id = ?", (awaited.attempt_id,))
+        assert attempt is not None, "a wait has its attempt"
+        assert work is not None, "and its Work"
+        assert snapshot is not None, "and what that pinned"
+        return Woken(awaited, rows.attempt_of_row(attempt), rows.snapshot_of_row(snapshot), rows.work_of_row(work))
+
+    def wake(self, attempt: Attempt) -> Wake | None:
+        """See `WaitReads.wake`."""
+        seq = self._db.value(WAKE_SEQ, {"attempt": attempt.id, "launch": attempt.launch_epoch})
+        return None if seq is None else self._wake_at(seq)
+
+    def _wake_at(self, seq: int) -> Wake:
+        row = self._db.one(PUBLISHED, (seq,))
+        assert row is not None, "what wakes somebody is kept"
+        told = json.loads(row["data"])
+        data = told["data"] if "data" in told else rows.json_text(told)
+        return Wake(row["seq"], row["type"], row["correlate"], data)
+
+    def correlations(self, work_id: WorkId) -> tuple[str, ...]:
+        """See `WaitReads.correlations`."""
+        found = self._db.rows("SELECT key FROM correlation WHERE work_id = ? ORDER BY key", (work_id,))
+        return tuple(row[0] for row in found)

@@ -1,0 +1,71 @@
+"""The part of the store contract that is about what programs declare, what is published, and what Works wait for.
+
+Rule: requirements O01, O02, O06–O08, O15; the fence and the leadership are told in `shared.store.contract`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from shared.ids import AttemptId, WorkId
+from shared.model.attempt import Attempt, LeaseKey
+from shared.model.event import NewEvent
+from shared.model.outcome import Declaration, Outcome, Recorded
+from shared.model.usage import NO_USAGE, Usage
+from shared.model.wait import Awaited, Wake
+from shared.store.values import Claimed, ClaimRefused, ResumeRequest, Woken
+
+
+class WaitReads(Protocol):
+    """Reads of one snapshot."""
+
+    def declarations(self, attempt_id: AttemptId, *, unapplied: bool = False) -> list[Recorded]:
+        """What the attempt declared, in order: all of it, or what was not applied yet."""
+
+    def awaited(self, work_id: WorkId) -> Awaited | None:
+        """What the Work waits for, or what has come and waits for a slot; None: nothing."""
+
+    def woken(self, *, limit: int) -> list[Woken]:
+        """Parked attempts whose wait is over, in the order of their wakes."""
+
+    def wake(self, attempt: Attempt) -> Wake | None:
+        """What woke the attempt into its present launch; None: that is its first."""
+
+    def correlations(self, work_id: WorkId) -> tuple[str, ...]:
+        """The Work's correlation keys, sorted."""
+
+
+class WaitTransitions(Protocol):
+    """Transitions of workers, of whoever publishes, and the one of the leader that resumes."""
+
+    def declare(self, key: LeaseKey, declarations: Sequence[Declaration], *, stream_offset: int | None = None) -> None:
+        """Record what the running program declares, unapplied, and how far its output stream was taken.
+
+        A declaration's key within the attempt makes it one: the same again is answered and writes nothing.
+        Raises DeclarationError: its key was used for another declaration, or the segment has `DECLARATIONS_MAX` already.
+        Fenced. Rule: O15.
+        """
+
+    def park(self, key: LeaseKey, outcome: Outcome, *, proof: str, usage: Usage = NO_USAGE) -> None:
+        """End the segment and let the attempt wait: its lease revoked, its pin cleared, its slot free, what is left of its
+        time kept, its Work waiting, the wait registered and its timer armed, all at once. What was published since the
+        wait was declared ends it at once.
+
+        Args:
+            outcome: Of kind `waiting`, with a wait that resumes; what it says besides is applied as with `finish`.
+            proof: That nothing of the segment is left.
+            usage: All that the attempt is reported to have consumed, its running time apart.
+        Fenced. Rings the coordinator. Rule: O08, E13.
+        """
+
+    def publish(self, event: NewEvent) -> int:
+        """Accept an event, and end every wait that it matches; returns its place in the changefeed.
+
+        It never wakes the Work whose attempt published it. Rings the coordinator. Rule: O06, O08.
+        """
+
+    def claim_resume(self, request: ResumeRequest) -> Claimed | ClaimRefused:
+        """Resume a parked attempt whose wait is over: epoch + 1, lease for the chosen worker, a segment with the wake's event
+        and `invoke = pending`, what was left of its time. Rings the worker. *leader* Rule: O08, E11, E13.
+        """
