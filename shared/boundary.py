@@ -57,6 +57,10 @@ class Boundary(StrEnum):
     EVENT_COMMIT = auto()  # an event that somebody publishes, with the waits it ends
     WAKE_COMMIT = auto()  # the claim of a resume
     PASS_COMMIT = auto()
+    INTENT_COMMIT = auto()  # a word to a running attempt, with the input that comes with it
+    DISPATCH_COMMIT = auto()
+    ACKNOWLEDGE_COMMIT = auto()
+    STREAM_COMMIT = auto()  # how far an agent's output was read, and what it said
     # Files of the home.
     QUEUE_LOCK = auto()
     INCARNATION_LOCK = auto()
@@ -73,6 +77,8 @@ class Boundary(StrEnum):
     SHIM_SPAWN = auto()  # the request to the zygote, or the exec of the fallback
     READY_RECEIVE = auto()
     GO_SEND = auto()
+    CHANNEL_RENAME = auto()  # an input too long for one line gets its name
+    CHANNEL_WRITE = auto()  # one whole line into a running agent's standard input
     # The same launch, as the shim sees it.
     REAPER_PROBE = auto()  # in the zygote, once: two forks that show who inherits orphans
     SHIM_FORK = auto()  # in the zygote
@@ -228,6 +234,14 @@ def fork(at: Boundary, how: Callable[[], int] = os.fork) -> int:
     if pid != 0:
         reached(at, Side.AFTER)
     return pid
+
+
+def write(fd: int, line: bytes, at: Boundary) -> int:
+    """`os.write` of one line to somebody who reads on; whole or not at all, where it is short enough for that."""
+    reached(at, Side.BEFORE)
+    written = os.write(fd, line)
+    reached(at, Side.AFTER)
+    return written
 
 
 def kill(pid: int, number: int, at: Boundary) -> None:

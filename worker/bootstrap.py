@@ -24,11 +24,13 @@ from shared.model.evidence import Evidence, LockState, Pin, ProcessIdentity
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.stop import StopResult
 from shared.presence import running_up
+from shared.process.channel import INTERRUPT, Handed, Word, hand_over, say
 from shared.process.evidence import any_child_record, read_evidence
 from shared.process.filelock import IncarnationLock, holders, probe
 from shared.process.identity import identify, machine_id
 from shared.process.launcher import ZygoteLauncher
 from shared.process.limits import raise_file_limit
+from shared.process.output import OUT, Piece, read_from
 from shared.process.sandbox import find_bwrap
 from shared.process.stopper import stop
 from shared.process.watcher import Watcher
@@ -40,6 +42,8 @@ from shared.wake import COORDINATOR, Bell, Ringer
 from worker.batch import Batch
 from worker.belt import BeltServer
 from worker.environment import job_environment
+from worker.executors.agent import AgentExecutor
+from worker.executors.claude_code import ClaudeCodeExecutor
 from worker.executors.contract import registry
 from worker.executors.shell import ShellExecutor
 from worker.pool import Completion, TaskPool
@@ -69,6 +73,10 @@ class LocalHost:
 
     def stop(self, target: StopTarget, quiet: Quiet) -> StopResult:
         """Stop what is left of the attempt and look for the proof."""
+        if target.is_interrupted and target.pin is not None:
+            say(
+                self._home.attempts / target.pin.directory, INTERRUPT
+            )  # a courtesy: the signal follows whatever comes of it
         return stop(
             self._home.attempts,
             target.attempt_id,
@@ -80,6 +88,14 @@ class LocalHost:
             accounted=partial(self._ours, target),
             quiet=quiet.scanning,
         )
+
+    def read_output(self, pin: Pin, offset: int, limit: int) -> Piece:
+        """See `HostView.read_output`."""
+        return read_from(self._home.attempts / pin.directory / OUT, offset, limit)
+
+    def hand_over(self, pin: Pin, words: list[Word]) -> list[Handed]:
+        """See `HostView.hand_over`."""
+        return hand_over(self._home.attempts / pin.directory, words)
 
     def _ours(self, target: StopTarget) -> Iterator[ProcessIdentity]:
         """Processes of tenure itself. A bare pid counts only while its holder's own lock proves that it lives."""
@@ -162,6 +178,7 @@ def _ports(
     belt = BeltServer(home.attempts, completed)
     closing.callback(belt.stop)
     environment = job_environment(os.environ, prefix=Path(sys.prefix), home=home.path)
+    shell = ShellExecutor(environment, find_bwrap(environment["PATH"]))
     return Ports(
         me=me,
         store=store,
@@ -171,7 +188,7 @@ def _ports(
         watcher=watcher,
         launches=launches,
         stops=stops,
-        executors=registry([ShellExecutor(environment, find_bwrap(environment["PATH"]))]),
+        executors=registry([shell, AgentExecutor(shell, home.attempts), ClaudeCodeExecutor(shell)]),
         environment_layer=partial(_environment_layer, environ=dict(os.environ)),
         batch=Batch(store),
         belt=belt,

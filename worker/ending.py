@@ -14,13 +14,14 @@ from shared.model.outcome import outcome_of
 from shared.policy.outcome import End, Park, Unproven, applies, end_of, usage_reported
 from shared.policy.proof import proof_of
 from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide
-from shared.policy.settle import OUT_OF_TIME, RELAUNCHES_MAX, ending_of_evidence
+from shared.policy.settle import OUT_OF_TIME, RELAUNCHES_MAX, ending_idle, ending_of_evidence
 from shared.store.contract import ReadTx, Tx
 from shared.store.settling import change_after
 from worker.batch import Change
 from worker.holding import Holding, Phase
 from worker.pool import Completion
 from worker.ports import Ports, ended_at, lease_in_force, settled_at
+from worker.streams import Streams
 
 log = logging.getLogger(__name__)
 
@@ -43,14 +44,16 @@ class Findings:
 class Endings:
     """Observes held attempts, decides from evidence, and settles."""
 
-    def __init__(self, ports: Ports, launch: Callable[[Holding], None]) -> None:
-        """Take the ports, and what starts a launch once a relaunch is written."""
+    def __init__(self, ports: Ports, streams: Streams, launch: Callable[[Holding], None]) -> None:
+        """Take the ports, what reads the outputs of agents, and what starts a launch once a relaunch is written."""
         self._ports = ports
+        self._streams = streams
         self._launch = launch
 
     def watch(self, holding: Holding) -> None:
         """Wait for the end of the shim; gone already: examine at once."""
         holding.phase = Phase.WATCHING
+        self._streams.begin(holding)
         identity = None if holding.pin is None else holding.pin.shim
         if identity is None or not self._ports.watcher.watch(holding.key, identity):
             self.examine(holding)
@@ -176,6 +179,11 @@ class Endings:
         self._ports.watcher.unwatch(holding.key)
         self.end(holding, OUT_OF_TIME)
 
+    def end_idle(self, holding: Holding) -> None:
+        """Queue the end of an agent that has said nothing for longer than it may; its stop is ordered. Rule: case C061."""
+        self._ports.watcher.unwatch(holding.key)
+        self.end(holding, ending_idle(holding.assignment.snapshot.idle_us or 0))
+
     def release(self, holding: Holding, reason: str) -> None:
         """Queue giving the lease back, so that the same attempt is recovered at once; nothing is killed."""
         holding.phase = Phase.ENDING
@@ -200,7 +208,8 @@ class Endings:
     def _act(self, holding: Holding, decision: Decision, evidence: Evidence | None) -> None:
         match decision.verdict:
             case Verdict.FINISHED if evidence is not None:
-                self._observed(holding, ending_of_evidence(evidence, proof_of(evidence)))
+                ending = ending_of_evidence(evidence, proof_of(evidence))
+                self._streams.drain(holding, lambda: self._observed(holding, ending))
             case Verdict.ADOPT:
                 self._take_up(holding, decision)
             case Verdict.ADOPT_ORPHAN if evidence is not None:
@@ -254,6 +263,7 @@ class Endings:
     def _watch_taken_up(self, holding: Holding) -> None:
         if holding.pin is not None and holding.token_sha256 is not None:
             self._ports.belt.bind(holding.key, holding.pin.directory, holding.token_sha256)
+        self._streams.begin(holding)
         if holding.orphan:
             holding.phase = Phase.WATCHING
             if holding.gone:

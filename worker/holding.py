@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,6 +11,7 @@ from shared.model.attempt import LeaseKey
 from shared.model.attempt import Phase as LaunchPhase
 from shared.model.evidence import Pin
 from shared.model.instant import Instant
+from shared.model.stream import Place
 from shared.process.launcher import HeldLaunch
 from shared.store.contract import Assignment
 from worker.trail import Trail
@@ -25,8 +27,36 @@ class Phase(StrEnum):
     PAUSED = (
         "paused"  # its lock is held though its shim is gone, or its evidence could not be read: look again in a moment
     )
+    DRAINING = "draining"  # its end was seen; what it wrote is read up to the end before that is written
     WATCHING = "watching"  # its shim (or orphaned child) lives, and a pidfd says when that ends
     ENDING = "ending"  # its end is queued
+
+
+@dataclass(slots=True)
+class Following:
+    """How far the output of an agent was read here.
+
+    Attributes:
+        pin_epoch: Of the launch that wrote it.
+        place: Recorded up to there.
+        heard_mono_us: When its output was last seen to have grown; of an attempt taken over, when that was.
+        looked_mono_us: When it was last looked at.
+        end: How far it reached then.
+        due_mono_us, pause_us: When to look again, and how long apart.
+        is_reading: A look is under way, or being recorded. `drains`: that look is to reach the end.
+        then: What follows once all of it is read; None while it may still grow.
+    """
+
+    pin_epoch: int
+    place: Place
+    heard_mono_us: int
+    looked_mono_us: int
+    end: int = 0
+    due_mono_us: int = 0
+    pause_us: int = 1
+    is_reading: bool = False
+    drains: bool = False
+    then: Callable[[], None] | None = None
 
 
 @dataclass(slots=True)
@@ -44,6 +74,7 @@ class Holding:
         token_sha256: Of the token that its program has; None: it has none.
         trail: Phases of its launch; None before one began.
         deadline_mono_us: When the attempt runs out of time, on this boot's monotonic clock.
+        following: Of an agent that runs; None otherwise.
         lease_until_mono_us: Until when the lease surely holds, by what this worker was told; GO is not sent later.
     """
 
@@ -60,6 +91,7 @@ class Holding:
     unseen: int = 0
     trail: Trail | None = None
     token_sha256: str | None = None
+    following: Following | None = None
 
     @property
     def key(self) -> LeaseKey:

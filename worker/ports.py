@@ -15,7 +15,9 @@ from shared.model.attempt import AttemptState, Exclusion, LeaseKey, Snapshot
 from shared.model.evidence import Evidence, Pin, ProcessIdentity
 from shared.model.host import Leader
 from shared.model.stop import StopResult
+from shared.process.channel import Handed, Word
 from shared.process.launcher import Launcher
+from shared.process.output import Piece
 from shared.store.contract import ReadTx, Store
 from worker.batch import Batch
 from worker.belt import Belt, NoBelt
@@ -47,6 +49,7 @@ class StopTarget:
 
     Attributes:
         since_epoch: With which its present launch began; what ran before that is proven gone.
+        is_interrupted: An agent that is told so before it is signalled.
         workers: Registered workers, and `leader` whoever leads: none of them is a job's, whatever it looks like.
     """
 
@@ -57,6 +60,7 @@ class StopTarget:
     grace_s: float
     workers: tuple[ProcessIdentity, ...]
     leader: Leader | None
+    is_interrupted: bool = False
 
 
 class HostView(Protocol):
@@ -65,6 +69,11 @@ class HostView(Protocol):
     def read_evidence(self, pin: Pin) -> Evidence: ...
     def child_record_seen(self, attempt_id: AttemptId, since_epoch: int) -> bool | None: ...
     def stop(self, target: StopTarget, quiet: Quiet) -> StopResult: ...
+    def read_output(self, pin: Pin, offset: int, limit: int) -> Piece:
+        """Standard output of a launch from there on; short of `limit` only at its end."""
+
+    def hand_over(self, pin: Pin, words: list[Word]) -> list[Handed]:
+        """Tell a running program these, in order; what came of each."""
 
 
 @dataclass(slots=True)

@@ -6,8 +6,10 @@ import logging
 
 from shared.errors import UnreadableError
 from shared.ids import AttemptId
+from shared.model.attempt import AttemptState
 from shared.model.host import StopOrder
 from shared.model.instant import US_PER_S
+from shared.model.settings import AGENTS
 from shared.model.stop import StopResult
 from shared.store.contract import ReadTx, Tx
 from worker.batch import Change
@@ -128,11 +130,12 @@ def _target(tx: ReadTx, attempt_id: AttemptId) -> StopTarget:
     attempt = tx.attempt(attempt_id)
     if attempt is None:
         raise LookupError(f"a stop order names {attempt_id}, which is not in the store")
-    isolated, grace_us = False, GRACE_US
+    isolated, grace_us, is_agent = False, GRACE_US, False
     try:
         snapshot = tx.snapshot(attempt_id)
         if snapshot is not None:
             isolated, grace_us = snapshot.isolated, snapshot.grace_us
+            is_agent = snapshot.executor in AGENTS
     except UnreadableError:
         pass  # it is stopped all the same; of a launch that was perhaps not held, nothing is proven that needs that
     return StopTarget(
@@ -143,4 +146,5 @@ def _target(tx: ReadTx, attempt_id: AttemptId) -> StopTarget:
         grace_s=grace_us / US_PER_S,
         workers=tuple(worker.identity for worker in tx.workers()),
         leader=tx.leader(),
+        is_interrupted=is_agent and attempt.state is AttemptState.INTERRUPTED,
     )

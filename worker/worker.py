@@ -11,6 +11,7 @@ import queue
 from collections.abc import Hashable
 
 from shared.errors import RefusedError
+from shared.ids import AttemptId
 from shared.model.attempt import LeaseKey
 from shared.model.instant import US_PER_MS, US_PER_S, Instant
 from shared.model.settings import DEFAULT
@@ -19,6 +20,7 @@ from shared.policy.steps import is_final_work
 from shared.store.active import ActiveConfig, in_force
 from shared.store.contract import Assignment, ConfigGeneration, ReadTx, Tx
 from worker.batch import Change
+from worker.controls import Controls
 from worker.declaring import Declarings
 from worker.ending import Endings
 from worker.holding import Holding, Phase, holding_of
@@ -26,6 +28,7 @@ from worker.launching import Launches
 from worker.pool import Completion
 from worker.ports import Ports, lease_in_force
 from worker.stopping import Stops
+from worker.streams import Streams
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +47,10 @@ class Worker:
         self._completions = completions
         self._generation: ConfigGeneration | None = None
         self._lease_us = DEFAULT.settings.lease_us
-        self._endings = Endings(ports, self._launch)
+        self._streams = Streams(ports)
+        self._endings = Endings(ports, self._streams, self._launch)
         self._launches = Launches(ports, self._endings)
+        self._controls = Controls(ports)
         self._stops = Stops(ports)
         self._declarings = Declarings(ports)
         now = ports.clock.now()
@@ -76,13 +81,18 @@ class Worker:
             self._endings.examine_untold()
         if not self._draining:
             self._take_assignments(now)
+        self._streams.step(now)
         self._apply_completions()
         ports.batch.commit()
-        if not self._draining:
-            ports.store.read(self._stops.take)
+        ports.store.read(self._look_for_orders)
         if ports.batch:
             ports.batch.commit()
         return self._next_due(ports.clock.now())
+
+    def _look_for_orders(self, tx: ReadTx) -> None:
+        self._controls.take(tx)
+        if not self._draining:
+            self._stops.take(tx)
 
     def drain(self) -> None:
         """Take nothing new from now on; keep renewing and observing what is held. The store is told once.
@@ -161,6 +171,8 @@ class Worker:
         for holding in list(self._ports.holdings.values()):
             if holding.phase in TIMED_PHASES and now.mono_us >= holding.deadline_mono_us:
                 self._endings.time_out(holding)
+            elif holding.phase is Phase.WATCHING and self._streams.is_idle(holding):
+                self._endings.end_idle(holding)
             elif holding.trail is not None and _is_due(holding.trail.slow_mono_us, now):
                 self._write_slow_phase(holding)
             elif holding.phase is Phase.PAUSED and now.mono_us >= holding.look_again_mono_us:
@@ -254,6 +266,10 @@ class Worker:
                 self._endings.examined(self._current(key), completion)
             case ("belt", LeaseKey() as key):
                 self._declarings.asked(self._current(key), completion)
+            case ("read", LeaseKey() as key):
+                self._streams.heard(self._current(key), completion)
+            case ("deliver", str() as attempt_id):
+                self._controls.delivered(completion, AttemptId(attempt_id))
             case ("stop", int() as order_id):
                 self._stops.stopped(completion, order_id)
             case LeaseKey() as key:
@@ -276,6 +292,7 @@ class Worker:
             timed = [holding.deadline_mono_us for holding in held if holding.phase in TIMED_PHASES]
             paused = [holding.look_again_mono_us for holding in held if holding.phase is Phase.PAUSED]
             slow = [holding.trail.slow_mono_us for holding in held if holding.trail is not None]
+            due = min([due, *self._streams.next_due(), *self._controls.next_due()])
             due = min([due, self._renewal_due_us, *timed, *paused, *(at for at in slow if at is not None)])
         return max(due, now.mono_us + US_PER_MS)
 

@@ -397,6 +397,17 @@ ELSEWHERE = {
     Boundary.PARK_COMMIT: "needs a program that waits; tests/process/test_waits_up.py has a worker killed there",
     Boundary.WAKE_COMMIT: "needs a parked attempt; tests/process/test_waits_up.py has a coordinator killed there",
     Boundary.EVENT_COMMIT: "one commit of a command, as that of a submit; tests/process/test_waits_up.py has one killed there",
+    **dict.fromkeys(
+        (
+            Boundary.STREAM_COMMIT,
+            Boundary.DISPATCH_COMMIT,
+            Boundary.ACKNOWLEDGE_COMMIT,
+            Boundary.CHANNEL_RENAME,
+            Boundary.CHANNEL_WRITE,
+        ),
+        "needs an agent that is spoken with; tests/process/test_agents_up.py has a worker killed on both sides of it",
+    ),
+    Boundary.INTENT_COMMIT: "one commit of a command, as that of a submit; tests/unit/test_store_fault_points.py breaks it",
     Boundary.HARM_SIGNAL: "sent by a supervisor or a harness to its own children; tests/process/test_up_signals.py kills there",
 }
 """Boundaries without a point, and why."""

@@ -20,8 +20,10 @@ from shared.model.evidence import Evidence, LockState, Pin, ProcessIdentity
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.stop import Search, StopResult
 from shared.policy import proof
+from shared.process.channel import Handed, Word
 from shared.process.launcher import READY_TIMEOUT_S, LaunchError, LaunchSpec
 from shared.process.orphans import EMPTY, PAUSE_S, TRIES
+from shared.process.output import Piece
 from shared.process.stopper import END_BOUND_S, KILL_BOUND_S, SHIM_MARGIN_S
 from worker.ports import StopTarget
 from worker.quiet import WAIT_S, Quiet
@@ -273,6 +275,14 @@ class SimulatedHost:
         return LockState.FREE
 
     # --- stopping
+
+    def read_output(self, pin: Pin, offset: int, limit: int) -> Piece:
+        """See `HostView.read_output`. No simulated program is listened to."""
+        raise NotImplementedError(f"{pin.directory} is no agent's")
+
+    def hand_over(self, pin: Pin, words: list[Word]) -> list[Handed]:
+        """See `HostView.hand_over`. No simulated program takes input while it runs."""
+        raise NotImplementedError(f"{pin.directory} is no agent's")
 
     def stop(self, target: StopTarget, quiet: Quiet) -> StopResult:
         """See `shared.process.stopper.stop`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from shared.commands.intent_text import stream_view
 from shared.commands.json_views import (
     AttemptFacts,
     Json,
@@ -21,6 +22,7 @@ from shared.ids import AttemptId, work_of
 from shared.model.attempt import Attempt, AttemptState, Snapshot
 from shared.model.cancel import Cancellation
 from shared.model.instant import Instant
+from shared.model.stream import Stream
 from shared.model.work import Work
 from shared.policy.lease import budget_left_us
 from shared.store.contract import Event, ReadTx
@@ -34,6 +36,7 @@ class Story:
 
     Attributes:
         snapshot: What it pinned; None when the store lost it, or it cannot be read.
+        stream: What was read of an agent's output; None: nothing, as of every other program.
         cancellations: That ended this attempt, or wait for its stop.
         events: Of this attempt, in order; the last `EVENTS_MAX`.
         now: When all this was read.
@@ -42,6 +45,7 @@ class Story:
     work: Work
     facts: AttemptFacts
     snapshot: Snapshot | None
+    stream: Stream | None
     cancellations: tuple[Cancellation, ...]
     events: tuple[Event, ...]
     now: Instant
@@ -80,6 +84,7 @@ def read_story(tx: ReadTx, attempt_id: AttemptId) -> Story:
         work=work,
         facts=attempt_facts(tx, attempt),
         snapshot=snapshot_if_readable(tx, attempt_id),
+        stream=tx.stream(attempt_id),
         cancellations=tuple(each for each in tx.cancellations(work.id) if each.attempt_id == attempt_id),
         events=tuple(tx.attempt_events(attempt_id, limit=EVENTS_MAX)),
         now=tx.now,
@@ -106,6 +111,7 @@ def story_view(story: Story) -> Json:
         "budget_left_ms": milliseconds(story.budget_left_us),
         "deadline": iso(story.deadline_at_us),
         "pinned": None if story.snapshot is None else pinned_view(story.snapshot),
+        "stream": stream_view(story.stream),
         "cancellations": [cancellation_view(record) for record in story.cancellations],
         "events": [event_view(event) for event in story.events],
     }

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from shared.commands.attempt_story import Story
+from shared.commands.intent_text import stream_rows
 from shared.commands.json_views import finding_of
 from shared.commands.live_evidence import LiveEvidence
 from shared.commands.open_home import OpenHome
@@ -32,6 +33,8 @@ def story_lines(story: Story, ink: Ink) -> list[str]:
     for record in story.cancellations:
         text += ["", ink.faint("cancelled" if record.scope == "attempt" else f"cancelled with {story.work.id}")]
         text += stage_lines(record)
+    if story.stream is not None:
+        text += ["", ink.faint("output"), *table(stream_rows(story.stream), indent="  ")]
     text += ["", ink.faint("held"), *_segment_lines(story)]
     if story.snapshot is not None:
         text += ["", ink.faint("pinned"), *table(_pinned_rows(story.snapshot), indent="  ")]

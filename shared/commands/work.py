@@ -1,4 +1,4 @@
-"""`tenure work`: list, show, logs, cancel, retry, hold, release. One function each; `work_text` renders."""
+"""`tenure work`: list, show, logs, cancel, retry, hold, release, inject, interrupt. One function each; `work_text` renders."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from shared.commands.arguments import Parser, add_json, likely, whole_number, wo
 from shared.commands.cancel import cancel
 from shared.commands.control import hold, release, retry
 from shared.commands.follow import Follower, look
+from shared.commands.intent_text import intent_lines, intent_view
 from shared.commands.json_views import work_facts, work_view
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.output import Outputs, RawSink, SafeSink, Sink, say_dropped
 from shared.commands.render import Ink, print_json
+from shared.commands.speak import inject, interrupt
 from shared.commands.work_list import list_works
 from shared.commands.work_text import show_lines
-from shared.errors import NotFoundError, UnsupportedError, UsageError
+from shared.errors import NotFoundError, UsageError
 from shared.ids import WorkId
 from shared.model.work import Work
 from shared.store.contract import ReadTx
 
 DETACHED = 130
 
-_LATER = ("inject", "interrupt")
 _HELP = """\
 usage: tenure work list     what there is
        tenure work show W   one work, its attempts and who held them
@@ -31,6 +32,8 @@ usage: tenure work list     what there is
        tenure work cancel W end it, or w41.2: one attempt of it
        tenure work retry W  try it again: it failed, is held with nothing left to try, or waits for its next try
        tenure work hold W   keep it from starting; tenure work release W lets it go
+       tenure work inject W hand it a further input, to the attempt that runs if there is one
+       tenure work interrupt W  end the attempt that runs; the next one follows
 
 `tenure work VERB --help` says more."""
 
@@ -39,7 +42,7 @@ def main(argv: list[str], *, home: str | None) -> int:
     """Dispatch to a verb.
 
     Raises:
-        UsageError: there is no such verb. UnsupportedError: not in this version. NotFoundError: no such work.
+        UsageError: there is no such verb. NotFoundError: no such work.
     """
     verbs: dict[str, Callable[[list[str], str | None], int]] = {
         "list": list_works,
@@ -49,18 +52,18 @@ def main(argv: list[str], *, home: str | None) -> int:
         "retry": retry,
         "hold": hold,
         "release": release,
+        "inject": inject,
+        "interrupt": interrupt,
     }
     if not argv:
         raise UsageError(
-            "tenure work: list, show, logs, cancel, retry, hold or release?",
+            "tenure work: list, show, logs, cancel, retry, hold, release, inject or interrupt?",
             hint="`tenure work --help` says what each does",
         )
     verb, rest = argv[0], argv[1:]
     if verb in {"--help", "-h"}:
         print(_HELP)
         return 0
-    if verb in _LATER:
-        raise UnsupportedError(f"`tenure work {verb}` is not supported in this version")
     if verb not in verbs:
         raise UsageError(
             f"tenure work has no {verb!r}{likely(verb, list(verbs))}", hint="`tenure work --help` lists them"
@@ -78,11 +81,11 @@ def _show(argv: list[str], home: str | None) -> int:
     given = parser.parse(argv)
     work_id = work_named(given.work, "tenure work show")
     with opened(home) as door:
-        facts = door.store.read(lambda tx: work_facts(tx, [_known(tx, work_id)])[0])
+        facts, intents = door.store.read(lambda tx: (work_facts(tx, [_known(tx, work_id)])[0], tx.intents(work_id)))
         if given.json:
-            print_json(work_view(facts))
+            print_json(work_view(facts) | {"intents": [intent_view(each) for each in intents]})
         else:
-            print("\n".join(show_lines(facts, door, Ink.of(os.environ))))
+            print("\n".join(show_lines(facts, door, Ink.of(os.environ)) + intent_lines(intents)))
     return 0
 
 

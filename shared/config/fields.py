@@ -13,7 +13,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
@@ -164,10 +164,9 @@ def _one_of(*allowed: str) -> Callable[[object], str]:
 
 def _executor(value: object) -> str:
     text = _text(value)
-    if text == "agent":
-        raise fault('"agent" is not supported yet', 'this version runs "shell"', unsupported=True)
-    if text != "shell":
-        near = likely(text, ("shell",))
+    known = get_args(values.Executor)
+    if text not in known:
+        near = likely(text, known)
         raise fault(f"is unknown: {kind_of(text)}", near and f'did you mean "{near}"?')
     return text
 
@@ -277,6 +276,7 @@ AbsolutePath = Annotated[str, BeforeValidator(_path)]
 Secret = Annotated[str, BeforeValidator(_secret)]
 Cause = Annotated[str, BeforeValidator(_one_of("failure", "timeout"))]
 Replay = Annotated[str, BeforeValidator(_one_of("never", "safe"))]
+OnInjectError = Annotated[str, BeforeValidator(_one_of("queue", "drop"))]
 OnExhausted = Annotated[str, BeforeValidator(_one_of("fail", "hold"))]
 Kind = Annotated[str, BeforeValidator(_one_of("run_once", "standing"))]
 Amount = Annotated[Decimal, BeforeValidator(_amount)]

@@ -31,6 +31,7 @@ from shared.config.fields import (
     LeaseDuration,
     Limit,
     OnExhausted,
+    OnInjectError,
     PerWhom,
     Replay,
     ScopeName,
@@ -208,6 +209,8 @@ class BindingTable(_Table):
     sandbox: SandboxTable | None = None
     output_max: Size | None = None
     approval: Switch = False
+    idle_timeout: Duration | None = None
+    on_inject_error: OnInjectError | None = None
     grant: Annotated[dict[GrantName, GrantTable], Field(default_factory=dict)]
 
     @model_validator(mode="after")
@@ -228,6 +231,14 @@ class BindingTable(_Table):
             if grant.write and self.sandbox is None:
                 message = f"grant {name} opens paths of a sandbox, and the binding has none"
                 raise fault(message, "sandbox = {} shuts the rest", key=("grant", name, "write"))
+        return self
+
+    @model_validator(mode="after")
+    def _fits_its_executor(self) -> BindingTable:
+        """What only an agent can be told is refused for every other program, instead of being without effect."""
+        for key in ("idle_timeout", "on_inject_error"):
+            if getattr(self, key) is not None and self.executor not in values.AGENTS:
+                raise fault(f"is for agents, and this binding runs as {self.executor}", key=(key,))
         return self
 
     @model_validator(mode="after")
@@ -256,6 +267,8 @@ class BindingTable(_Table):
             grants=tuple(grant.value(name) for name, grant in sorted(self.grant.items())),
             kind=WorkKind(self.kind),
             approval=self.approval,
+            idle_us=self.idle_timeout,
+            on_inject_error=cast("values.OnInjectError", self.on_inject_error or "queue"),
         )
 
 

@@ -13,6 +13,7 @@ from shared.model.settings import (
     OUTPUT_MAX_BYTES,
     Exponential,
     OnExhausted,
+    OnInjectError,
     RetryCause,
     RetryPolicy,
     SandboxConfig,
@@ -96,6 +97,7 @@ class Snapshot:
         output_max_bytes: Kept of each output stream; 0 = unbounded.
         kind: Of its Work.
         trigger: Number of the input that set it off, one of `inputs`; None without inputs. Rule: E12, O09.
+        idle_us, on_inject_error: As in `Binding`.
         quarantine_after: Failed Works in a row after which its binding is quarantined; 0: they are not counted, as when the Work
             brings its own command.
     """
@@ -125,6 +127,8 @@ class Snapshot:
     kind: WorkKind = WorkKind.RUN_ONCE
     trigger: int | None = None
     quarantine_after: int = 0
+    idle_us: int | None = None
+    on_inject_error: OnInjectError = "queue"
 
     @property
     def retry(self) -> RetryPolicy:

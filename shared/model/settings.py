@@ -20,7 +20,8 @@ from shared.model.budget import Budget
 from shared.model.instant import US_PER_S
 from shared.model.work import WorkKind
 
-Executor = Literal["shell"]
+Executor = Literal["shell", "agent", "claude-code"]
+OnInjectError = Literal["queue", "drop"]
 Pool = Literal["jobs", "agents"]
 Replay = Literal["never", "safe"]
 RetryCause = Literal["failure", "timeout"]
@@ -40,8 +41,10 @@ _SCOPE_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _BINDING_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
 _SCOPE_LENGTH_MAX = 255
 _SCOPE_DEPTH_MAX = 16
-_POOLS: dict[str, Pool] = {"shell": "jobs"}
-_VERSIONS = {"shell": 1}
+_POOLS: dict[str, Pool] = {"shell": "jobs", "agent": "agents", "claude-code": "agents"}
+_VERSIONS = {"shell": 1, "agent": 1, "claude-code": 1}
+AGENTS = frozenset({"agent", "claude-code"})
+"""Executors whose programs are spoken with while they run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,9 @@ class Binding:
         grants: Sorted by name; none applies unless a Work asks for it.
         kind: Of the Works that `tenure submit` makes of it.
         approval: A person has to approve the first attempt of each Work that takes it.
+        idle_us: An agent that says nothing for so long is ended; None: it may be as quiet as it likes.
+        on_inject_error: What becomes of an input that could not be handed to its running agent: it waits for the next attempt,
+            or is dropped.
     """
 
     name: str
@@ -189,6 +195,8 @@ class Binding:
     grants: tuple[Grant, ...] = ()
     kind: WorkKind = WorkKind.RUN_ONCE
     approval: bool = False
+    idle_us: int | None = None
+    on_inject_error: OnInjectError = "queue"
 
     @property
     def pool(self) -> Pool:

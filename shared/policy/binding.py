@@ -12,7 +12,7 @@ from shared.model.attempt import Snapshot
 from shared.model.settings import ONE_ATTEMPT, Binding, Config, Grant, pool_of, registration_of
 from shared.model.work import NewWork, Work
 
-ISOLATED_EXECUTORS = frozenset({"shell"})
+ISOLATED_EXECUTORS = frozenset({"shell", "agent", "claude-code"})
 """Executors that hold everything they launch until its pin."""
 
 
@@ -77,6 +77,8 @@ def resolve(
         retry_exhausted=retry.exhausted,
         kind=work.kind,
         trigger=choose_trigger(inputs, trigger_before),
+        idle_us=binding.idle_us,
+        on_inject_error=binding.on_inject_error,
         quarantine_after=settings.quarantine_after if work.command is None else 0,
     )
 

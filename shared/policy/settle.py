@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from shared.model.attempt import AttemptState, Ending, FailureClass, Snapshot
 from shared.model.evidence import Evidence, ExitRecord
-from shared.model.instant import Instant
+from shared.model.instant import US_PER_S, Instant
 from shared.model.timer import TimerKind
 from shared.model.work import Reason, RoutineNews, Work, WorkChange, WorkKind, WorkState
 from shared.policy import retry
@@ -17,6 +17,12 @@ RELAUNCHES_MAX = 5
 
 OUT_OF_TIME = Ending(AttemptState.TIMED_OUT, None, FailureClass.TIMED_OUT, "out of time", None, "timed out")
 """How an attempt ends that used its time up: its stop is ordered, its exclusion held until that is proven. Rule: O05."""
+
+
+def ending_idle(idle_us: int) -> Ending:
+    """How an agent ends that was quiet for longer than its binding lets it: a timeout of its own, to be retried as one."""
+    error = f"idle: no output for {idle_us / US_PER_S:g} s"
+    return Ending(AttemptState.FAILED, None, FailureClass.TIMED_OUT, error, None, "idle")
 
 
 def ending_of_exit(record: ExitRecord, proof: str | None) -> Ending:

@@ -15,19 +15,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from shared import boundary
 from shared.boundary import Boundary, Side
-from shared.errors import TenureError
 from shared.ids import AttemptId, attempt_directory
 from shared.model.evidence import Pin, ProcessIdentity
 from shared.process.leaves import Leaves
 from shared.process.limits import inherited_file_limit
-from shared.process.shim import GO, HEADER_BYTES, describe_fault
+from shared.process.shim import GO, describe_fault
+from shared.process.spec import LaunchError, LaunchSpec, encode, write_file, write_first
+
+__all__ = ["HeldLaunch", "LaunchError", "LaunchSpec", "Launcher", "ZygoteLauncher"]
 
 READY_TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 2.0
@@ -35,47 +35,6 @@ CLOSE_TIMEOUT_S = 2.0
 _ROOT = str(Path(__file__).resolve().parents[2])
 # The rooms' folder comes last, so that nothing in it can stand in for a module of the standard library.
 _BOOT = f"import sys; sys.path.append({_ROOT!r}); from shared.process import zygote; zygote.main(sys.argv[1:])"
-
-Stage = Literal["directory", "spawn", "ready"]
-
-
-class LaunchError(TenureError):
-    """A launch came to nothing before its job was released.
-
-    Attributes:
-        stage: How far it got.
-        nothing_ran: Nothing of this launch ran or can still run.
-        exists: The attempt's directory was there already: the store has gone back in time (`store_regressed`).
-    """
-
-    code = "launch_failed"
-
-    def __init__(self, stage: Stage, message: str, *, nothing_ran: bool = True, exists: bool = False) -> None:
-        super().__init__(f"launch failed at {stage}: {message}")
-        self.stage = stage
-        self.nothing_ran = nothing_ran
-        self.exists = exists
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchSpec:
-    """What to run, complete.
-
-    Attributes:
-        env: The whole environment of the job, but for TENURE_ATTEMPT and TENURE_EPOCH, which the shim adds.
-        stdin: Content of the job's standard input; None is /dev/null.
-        grace_s: Seconds between TERM and KILL, for stops and stragglers.
-        output_max: Bytes kept of each output stream, the last ones, rounded up to a block; None: all.
-    """
-
-    attempt_id: str
-    epoch: int
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    cwd: str
-    stdin: bytes | None
-    grace_s: float
-    output_max: int | None = None
 
 
 @runtime_checkable
@@ -132,7 +91,7 @@ class ZygoteLauncher:
     def launch(self, spec: LaunchSpec) -> HeldLaunch:
         """See `Launcher`."""
         name = attempt_directory(AttemptId(spec.attempt_id), spec.epoch)
-        order = _encode(spec, None if self._leaves is None else self._leaves.path(name))
+        order = encode(spec, None if self._leaves is None else self._leaves.path(name))
         directory = self._make_directory(name, spec)
         ours, theirs = socket.socketpair()
         try:
@@ -144,6 +103,8 @@ class ZygoteLauncher:
                 theirs.close()
             self._sync_attempts(name)
             ready = self._await_ready(ours, order, deadline, zygote)
+            if spec.channel and spec.stdin:
+                write_first(directory, spec.stdin)
             pin = Pin(
                 epoch=spec.epoch,
                 directory=name,
@@ -197,8 +158,12 @@ class ZygoteLauncher:
             directory = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._attempts)
             boundary.reached(Boundary.ATTEMPT_SPEC, Side.BEFORE)
             # What is to be run, with its secrets, goes through the gate and touches no disk.
-            if spec.stdin is not None:
-                _write_file(directory, "stdin", spec.stdin)
+            if spec.channel:
+                os.mkfifo("stdin", 0o600, dir_fd=directory)
+            elif spec.stdin is not None:
+                write_file(directory, "stdin", spec.stdin)
+            for extra, content in spec.files:
+                write_file(directory, extra, content)
             boundary.reached(Boundary.ATTEMPT_SPEC, Side.AFTER)
         except OSError as fault:
             if directory >= 0:
@@ -352,41 +317,3 @@ def _python(mode: str, *descriptors: int) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         env={} if loader_path is None else {"LD_LIBRARY_PATH": loader_path},
     )
-
-
-def _encode(spec: LaunchSpec, leaf: str | None) -> bytes:
-    """The order as it goes through the gate; bytes travel as latin-1 text, whatever the locale made of them.
-
-    Raises:
-        LaunchError: a word holds a NUL byte, which no process can be given.
-    """
-    order = {
-        "attempt": spec.attempt_id,
-        "epoch": spec.epoch,
-        "argv": [_word(word) for word in spec.argv],
-        "env": {_word(key): _word(value) for key, value in spec.env.items()},
-        "cwd": _word(spec.cwd),
-        "stdin": spec.stdin is not None,
-        "grace_s": spec.grace_s,
-        "leaf": leaf,
-        "output_max": spec.output_max,
-        "arm": boundary.armed("shim"),
-    }
-    data = json.dumps(order).encode()
-    return len(data).to_bytes(HEADER_BYTES, "big") + data
-
-
-def _word(text: str) -> str:
-    if "\0" in text:
-        raise LaunchError("spawn", "an argument or variable holds a NUL byte")
-    return os.fsencode(text).decode("latin-1")
-
-
-def _write_file(directory: int, name: str, data: bytes) -> None:
-    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=directory)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
-    finally:
-        os.close(fd)

@@ -10,6 +10,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+OUT = "out"
+"""Name of a job's standard output in the directory of its launch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:

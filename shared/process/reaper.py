@@ -39,6 +39,7 @@ class Reaper:
         is_subreaper: bool,
         leaf: str | None,
         output_max: int | None,
+        out_max: int | None,
     ) -> None:
         self._child = child
         self._directory = directory
@@ -46,7 +47,8 @@ class Reaper:
         self._grace_s = grace_s
         self._is_subreaper = is_subreaper
         self._leaf = leaf
-        self._ring = None if output_max is None else Ring(directory, output_max)
+        caps = {"out": out_max, "err": output_max}
+        self._ring = Ring(directory, caps) if any(cap is not None for cap in caps.values()) else None
         self._look_at = time.monotonic()
         self._status: int | None = None
         self._stop: str | None = None

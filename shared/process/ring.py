@@ -14,7 +14,6 @@ import fcntl
 import os
 import time
 
-FILES = ("out", "err")
 UNCAPPED = "uncapped"
 BLOCK_BYTES = 4096
 SLACK_BYTES = 64 * 1024
@@ -31,15 +30,15 @@ _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c
 
 
 class Ring:
-    """The outputs of one job, kept to `max_bytes` each, rounded up to a block.
+    """The outputs of one job, each kept to its cap, rounded up to a block.
 
     Attributes:
         is_capped: False once the file system has refused to punch: the files then just grow.
     """
 
-    def __init__(self, directory: int, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._slack_bytes = max(SLACK_BYTES, max_bytes // 8)
+    def __init__(self, directory: int, caps: dict[str, int | None]) -> None:
+        """Args: caps: Bytes kept of each file, by its name; None: all."""
+        self._caps = {name: cap for name, cap in caps.items() if cap is not None}
         # A description of our own: a notice belongs to it, and the one we were given is the worker's too.
         self._folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
         self._streams: dict[str, _Stream] = {}
@@ -66,10 +65,10 @@ class Ring:
         return None if self.is_capped else UNCAPPED
 
     def _open_streams(self) -> list[_Stream]:
-        for name in FILES:
+        for name, cap in self._caps.items():
             if name not in self._streams:
                 try:
-                    self._streams[name] = _Stream(os.open(name, os.O_RDWR | os.O_CLOEXEC, dir_fd=self._folder))
+                    self._streams[name] = _Stream(os.open(name, os.O_RDWR | os.O_CLOEXEC, dir_fd=self._folder), cap)
                 except OSError:
                     continue  # the child has not made it yet
         return list(self._streams.values())
@@ -78,19 +77,19 @@ class Ring:
         """In how many seconds the stream may be over its slack; None when it has not grown."""
         size = os.fstat(stream.fd).st_size
         grown, stream.size = size - stream.size, size
-        if size - stream.dropped > self._max_bytes + self._slack_bytes:
+        if size - stream.dropped > stream.max_bytes + stream.slack_bytes:
             self._punch(stream, size)
         if grown <= 0:
             return None
         if took_s > MOST_S:
             return FIRST_S  # it was quiet until just now: how fast it is shows only next time
-        room = stream.dropped + self._max_bytes + self._slack_bytes - size
+        room = stream.dropped + stream.max_bytes + stream.slack_bytes - size
         return min(MOST_S, max(LEAST_S, room * took_s / (grown * HASTE)))
 
     def _punch(self, stream: _Stream, size: int) -> None:
         stream.dropped = min(stream.dropped, size)  # the job may have cut its output itself
         block = max(BLOCK_BYTES, os.fstat(stream.fd).st_blksize)
-        end = max(0, size - self._max_bytes) // block * block
+        end = max(0, size - stream.max_bytes) // block * block
         if not self.is_capped or end <= stream.dropped:
             return
         if _libc.fallocate(stream.fd, _PUNCH_HOLE_KEEP_SIZE, 0, end) == 0:
@@ -109,9 +108,11 @@ class Ring:
 
 
 class _Stream:
-    """One file: how much of it was dropped, and how long it was when last looked at."""
+    """One file: what is kept of it, how much of it was dropped, and how long it was when last looked at."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, max_bytes: int) -> None:
         self.fd = fd
+        self.max_bytes = max_bytes
+        self.slack_bytes = max(SLACK_BYTES, max_bytes // 8)
         self.dropped = 0
         self.size = 0

@@ -86,6 +86,7 @@ def _live(
     lock_ino = _take_lock(directory)
     reserve(directory, "exit.json")
     reserve(directory, "child.json")
+    stdin = _open_stdin(directory, order["stdin"])
     shim = procfs.describe(os.getpid())
     boundary.reached(Boundary.READY_SEND, Side.BEFORE)
     ready = {"shim": shim, "directory_ino": os.fstat(directory).st_ino, "lock_ino": lock_ino}
@@ -100,8 +101,9 @@ def _live(
     if child == 0:
         os.close(errors)
         launch = {"shim": shim, "subreaper": is_subreaper, "reapers": reapers}
-        _become_job(order, directory, report, launch, entry, is_subreaper=is_subreaper)
+        _become_job(order, directory, stdin, report, launch, entry, is_subreaper=is_subreaper)
     os.close(report)
+    os.close(stdin)
     os.close(gate)
     _await_exec(errors)
     Reaper(
@@ -112,12 +114,13 @@ def _live(
         is_subreaper=is_subreaper,
         leaf=order["leaf"],
         output_max=order["output_max"],
+        out_max=order["out_max"],
     ).run()
     return ENDED
 
 
 def receive_order(gate: int) -> dict[str, Any]:
-    """Read what is to be run, sent ahead of GO: attempt, epoch, argv, environment, cwd, grace, leaf, cap of the output.
+    """Read what is to be run, sent ahead of GO: attempt, epoch, argv, environment, cwd, stdin, grace, leaf, caps of the output.
 
     Raises:
         EOFError: the worker went before it had sent all of it.
@@ -151,6 +154,18 @@ def _take_lock(directory: int) -> int:
             time.sleep(0.005)
 
 
+def _open_stdin(directory: int, kind: str) -> int:
+    """What becomes the job's standard input: `null`, a `file` that was written before, or a `channel`.
+
+    A channel is opened to read and to write, by us before READY, and the job gets that very descriptor: it takes what is written
+    whether or not anybody holds the attempt just then, and comes to no end while the job lives.
+    """
+    if kind == "null":
+        return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    access = os.O_RDWR if kind == "channel" else os.O_RDONLY
+    return os.open("stdin", access | os.O_CLOEXEC, dir_fd=directory)
+
+
 def _is_released(gate: int) -> bool:
     """Wait for GO. Until here SIGTERM just ends us; from here on it is a request to stop the job."""
     poll = select.poll()
@@ -181,6 +196,7 @@ def _await_exec(errors: int) -> None:
 def _become_job(
     order: dict[str, Any],
     directory: int,
+    stdin: int,
     report: int,
     launch: dict[str, Any],
     entry: cgroup.Entry,
@@ -194,7 +210,7 @@ def _become_job(
         env = {key.encode("latin-1"): value.encode("latin-1") for key, value in order["env"].items()}
         env[b"TENURE_ATTEMPT"] = order["attempt"].encode()
         env[b"TENURE_EPOCH"] = str(order["epoch"]).encode()
-        _wire_stdio(directory, has_stdin=order["stdin"])
+        _wire_stdio(directory, stdin)
         _hold_tree_lock(directory)
         _reset_process()
         stage = "exec"  # a working directory that is not there is as lasting as a program that is not
@@ -214,14 +230,9 @@ def _become_job(
         os._exit(127)
 
 
-def _wire_stdio(directory: int, *, has_stdin: bool) -> None:
+def _wire_stdio(directory: int, stdin: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    source = (
-        os.open("stdin", os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)
-        if has_stdin
-        else os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-    )
-    os.dup2(source, 0)
+    os.dup2(stdin, 0)
     os.dup2(os.open("out", flags, 0o600, dir_fd=directory), 1)
     os.dup2(os.open("err", flags, 0o600, dir_fd=directory), 2)
 

@@ -31,6 +31,7 @@ from shared.model.instant import Instant
 from shared.model.outcome import Outcome
 from shared.model.work import Input, Work, WorkChange, WorkState
 from shared.policy.capacity import Usage, Wait
+from shared.store.agent_contract import AgentReads, AgentTransitions
 from shared.store.stop_contract import StopTransitions
 from shared.store.values import (
     PERSON,
@@ -81,7 +82,7 @@ __all__ = [
 R = TypeVar("R")
 
 
-class ReadTx(WorkReads, WaitReads, Protocol):
+class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
     """Reads of one snapshot. All are bounded; lists are ordered as said."""
 
     @property
@@ -203,7 +204,7 @@ class ReadTx(WorkReads, WaitReads, Protocol):
         """Names of the directories of every epoch so far, newest first."""
 
 
-class Tx(ReadTx, WorkCommands, WaitTransitions, StopTransitions, Protocol):
+class Tx(ReadTx, WorkCommands, WaitTransitions, StopTransitions, AgentTransitions, Protocol):
     """Reads and transitions of one write transaction."""
 
     # Commands

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from shared.model.stream import Place
 from shared.store.sqlite import cancels, charging, commands, controls, takeover
 from shared.store.sqlite.connection import Connection, Params, Row
 from shared.store.sqlite.coordination import Coordination
@@ -55,6 +56,37 @@ def _of(spoiler: str, *others: str) -> frozenset[str]:
 assert {"by_a_stranger", "at_the_expiry_instant"} <= set(SPOILERS)
 
 CONTROLS = (
+    Control(
+        "a result counts under whatever token",
+        _rewrite("AND fate = 'dispatched' AND token = :token", "AND fate = 'dispatched'"),
+        frozenset({"a_result_under_an_older_token_changes_nothing"}),
+    ),
+    Control(
+        "a stretch is recorded from wherever it begins",
+        _replace(Place, "__ne__", lambda *_: False),
+        frozenset({"a_stretch_is_recorded_once_and_where_the_last_one_ended"}),
+    ),
+    Control(
+        "a program takes what it was never handed",
+        _rewrite("AND attempt_id = :attempt AND tries > 0)", "AND attempt_id = :attempt)"),
+        frozenset({"a_program_cannot_take_what_it_was_never_handed"}),
+    ),
+    Control(
+        "the intents of an attempt stay open when it has ended",
+        _rewrite("AND settled_at_us IS NULL RETURNING number, fate", "AND 0 RETURNING number, fate"),
+        frozenset(
+            {
+                "work_goes_on_with_attempt_2_while_an_accepted_input_is_not_consumed",
+                "an_intent_is_never_told_to_a_later_attempt",
+                "a_cancel_returns_what_its_attempt_was_still_to_be_told",
+            }
+        ),
+    ),
+    Control(
+        "an intent is due while its attempt does not run",
+        _rewrite("AND a.state = 'running' AND l.owner", "AND l.owner"),
+        frozenset({"an_intent_for_a_launching_attempt_waits", "a_result_under_an_older_token_changes_nothing"}),
+    ),
     Control(
         "a budget is never full",
         lambda patch: patch.setattr(charging, "first_full", lambda *_: None),

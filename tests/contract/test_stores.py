@@ -7,6 +7,7 @@ import pytest
 from tests.contract.store_cases import (
     CASES,
     Listed,
+    agents,
     budgets,
     cancels,
     claims,
@@ -27,6 +28,7 @@ from tests.support.stores import World
 
 MODULES = (
     budgets,
+    agents,
     cancels,
     claims,
     convergence,

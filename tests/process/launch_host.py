@@ -48,6 +48,8 @@ class Host:
         stdin: bytes | None = None,
         grace_s: float = 1.0,
         output_max: int | None = None,
+        channel: bool = False,
+        files: tuple[tuple[str, bytes], ...] = (),
     ) -> LaunchSpec:
         return LaunchSpec(
             attempt_id=attempt_id or f"w{next(self._numbers)}.1",
@@ -58,6 +60,8 @@ class Host:
             stdin=stdin,
             grace_s=grace_s,
             output_max=output_max,
+            channel=channel,
+            files=files,
         )
 
     def hold(self, spec: LaunchSpec) -> HeldLaunch:

@@ -261,7 +261,6 @@ def test_standard_input_is_read_no_further_than_the_limit(home: CommandHome) -> 
 
 
 LATER = [
-    (["work", "inject", "w1"], ["work", "list"]),
     (["store", "retain"], ["store", "check"]),
 ]
 
@@ -278,7 +277,7 @@ def test_what_comes_later_is_refused_as_such(
 
 
 READS_REFUSED = [
-    (["work"], 2, "list, show, logs, cancel, retry, hold or release?", ["work", "list"]),
+    (["work"], 2, "list, show, logs, cancel, retry, hold, release, inject or interrupt?", ["work", "list"]),
     (["work", "lsit"], 2, "tenure work has no 'lsit'; did you mean `list`?", ["work", "list"]),
     (["work", "list", "--state", "runing"], 2, "no work is ever 'runing'; did you mean `running`?", ["work", "list", "--state", "running"]),
     (["work", "list", "--limit", "0"], 2, "--limit must be a whole number from 1 to 1000", ["work", "list", "--limit", "1"]),

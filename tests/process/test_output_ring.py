@@ -106,7 +106,7 @@ class Files:
         self.out.touch()
         self.err.touch()
         self._directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        self.ring = Ring(self._directory, max_bytes)
+        self.ring = Ring(self._directory, {"out": max_bytes, "err": max_bytes})
 
     def write(self, data: bytes) -> None:
         with self.out.open("ab") as file:

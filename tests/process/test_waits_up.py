@@ -49,12 +49,6 @@ def armed(site: UpSite, boundary: Boundary, side: Side) -> dict[str, str]:
     return {"TENURE_ARM": f"{boundary}:{side}:KILL", "TENURE_DRILL": DRILL_ID}
 
 
-def let_live(site: UpSite) -> None:
-    """Wait for the first death; whoever is started from then on is not armed any more."""
-    wait_until((site.home / "drill.log").exists, "somebody died there")
-    (site.home / "drill").unlink()
-
-
 def kinds(site: UpSite) -> list[str]:
     return [event["kind"] for event in site.json("events", "--limit", "1000")["items"]]
 
@@ -163,7 +157,6 @@ def test_a_parked_work_is_cancelled_at_once(site: UpSite) -> None:
 def test_a_worker_killed_around_the_park_parks_the_job_once(site: UpSite, side: Side) -> None:
     with site.up(env=armed(site, Boundary.PARK_COMMIT, side)):
         work = site.submit("waits")
-        let_live(site)
         site.await_state(work, "waiting")
         publish(site, "review.given", "--correlate", "pr-7")
         site.await_state(work, "completed")
@@ -181,7 +174,6 @@ def test_a_worker_killed_around_a_declaration_records_it_once(site: UpSite, side
         work = site.submit("late")
         wait_until((site.folder / "started").exists, "the job runs")
         (site.folder / "go").touch()
-        let_live(site)
         site.await_state(work, "completed")
 
     assert Boundary.DECLARE_COMMIT in (site.home / "drill.log").read_text()
@@ -196,7 +188,6 @@ def test_a_coordinator_killed_around_a_wake_resumes_once(site: UpSite, side: Sid
         work = site.submit("waits")
         site.await_state(work, "waiting")
         publish(site, "review.given", "--correlate", "pr-7")
-        let_live(site)
         site.await_state(work, "completed")
 
     assert Boundary.WAKE_COMMIT in (site.home / "drill.log").read_text()

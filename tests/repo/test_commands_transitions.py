@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.store.agent_contract import AgentTransitions
 from shared.store.budget_contract import BudgetCommands
 from shared.store.contract import ReadTx, Tx
 from shared.store.stop_contract import StopTransitions
@@ -16,7 +17,7 @@ from tests.support.checkout import ROOT
 
 TRANSITIONS = {
     name
-    for part in (Tx, WorkCommands, BudgetCommands, WaitTransitions, StopTransitions)
+    for part in (Tx, WorkCommands, BudgetCommands, WaitTransitions, StopTransitions, AgentTransitions)
     for name in vars(part)
     if not name.startswith("_")
 } - set(vars(ReadTx))
@@ -31,6 +32,7 @@ COMMANDS = {
         "activate_config",
         "publish",
     ),
+    *("inject", "interrupt"),
     *("retry_work", "hold_work", "release_work", "quarantine_binding", "release_binding"),
     "settle_gate",
 }

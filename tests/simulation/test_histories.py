@@ -113,6 +113,7 @@ REPLACED = {
 }
 """The ports: each has a simulated form."""
 NEITHER = {
+    *("AgentExecutor", "ClaudeCodeExecutor", "BeltServer"),  # no simulated program speaks, or is spoken with
     "partial",
     "Home",
     "Path",

@@ -14,8 +14,9 @@ from chaos.simulation.run import Options, simulate
 from shared import boundary
 from shared.boundary import Boundary, Side
 from shared.process import shim
-from shared.process.launcher import LaunchSpec, ZygoteLauncher, _encode
+from shared.process.launcher import LaunchSpec, ZygoteLauncher
 from shared.process.shim import GO
+from shared.process.spec import encode
 
 Crossing = tuple[str, str]
 WORKERS = frozenset(
@@ -71,7 +72,7 @@ def shim_and_child(folder: Path, program: str) -> tuple[list[Crossing], list[Cro
         boundary.install(lambda at, side: note(log, at, side))
         shim.live(theirs.fileno(), directory, None, None, is_subreaper=True)
     theirs.close()
-    ours.sendall(_encode(spec(program), None))
+    ours.sendall(encode(spec(program), None))
     assert b"shim" in ours.recv(4096)
     ours.send(GO)
     _, status = os.waitpid(pid, 0)

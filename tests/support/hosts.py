@@ -10,8 +10,11 @@ from typing import Any
 from shared.clock import Clock
 from shared.ids import AttemptId, attempt_directory
 from shared.model.evidence import Evidence, ExitRecord, LockState, Pin, ProcessIdentity
+from shared.model.intent import Delivered
 from shared.model.stop import StopResult
+from shared.process.channel import Handed, Word
 from shared.process.launcher import LaunchError, LaunchSpec
+from shared.process.output import Piece
 from worker.ports import StopTarget
 from worker.quiet import Quiet
 
@@ -20,7 +23,14 @@ PID_NAMESPACE = 4026531836
 
 @dataclass(eq=False)
 class Shim:
-    """One launch. `ran`: its job was exec'ed, and counts as a run. `kept_status`: what a pidfd of the child still tells."""
+    """One launch.
+
+    Attributes:
+        ran: Its job was exec'ed, and counts as a run.
+        kept_status: What a pidfd of the child still tells.
+        out: What it has written to its standard output.
+        words: What it was told while it ran. `answers`: what comes of the next words in place of being handed over.
+    """
 
     host: SimulatedHost
     spec: LaunchSpec
@@ -32,6 +42,16 @@ class Shim:
     child: ProcessIdentity | None = None
     child_alive: bool = False
     kept_status: int | None = None
+    out: bytearray = field(default_factory=bytearray)
+    words: list[Word] = field(default_factory=list)
+    answers: list[Handed] = field(default_factory=list)
+
+    def told(self, word: Word) -> Handed:
+        """Be handed an input, unless a test has given another answer."""
+        answer = self.answers.pop(0) if self.answers else Handed(Delivered.ACCEPTED)
+        if answer.result is Delivered.ACCEPTED:
+            self.words.append(word)
+        return answer
 
     def go(self) -> None:
         """Open the gate (see `HeldLaunch.go`)."""
@@ -156,6 +176,14 @@ class SimulatedHost:
         if self.blind:
             self.blind -= 1
             raise OSError(24, "Too many open files")
+
+    def read_output(self, pin: Pin, offset: int, limit: int) -> Piece:
+        """See `HostView.read_output`."""
+        return Piece(offset, bytes(self.shims[pin.directory].out[offset : offset + limit]))
+
+    def hand_over(self, pin: Pin, words: list[Word]) -> list[Handed]:
+        """See `HostView.hand_over`."""
+        return [self.shims[pin.directory].told(word) for word in words]
 
     def stop(self, target: StopTarget, quiet: Quiet) -> StopResult:
         """See `HostView.stop`."""

@@ -391,6 +391,12 @@ class World:
                 ],
                 tx.stop_orders(),
                 [tx.cancellations(work.id) for work in tx.works(states=(), after=0, limit=100)],
+                [tx.intents(work.id) for work in tx.works(states=(), after=0, limit=100)],
+                [
+                    tx.stream(attempt.id)
+                    for work in tx.works(states=(), after=0, limit=100)
+                    for attempt in tx.attempts(work.id)
+                ],
                 tx.workers(gone=True),
                 tx.workers(),
                 tx.leader(),

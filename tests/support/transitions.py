@@ -15,6 +15,7 @@ from shared.model.stop import StopResult
 from shared.model.work import Reason, RoutineNews, WorkKind
 from shared.policy.capacity import Wait
 from shared.store.contract import Registration, Tx, UnreadableRow
+from tests.support.agent_scenes import AGENT_SCENES
 from tests.support.declarations import CONSUMED, HANDED_OFF, TICK, TURN, WAIT, WAIT_TO_RESUME, WAITS
 from tests.support.passes import pass_record
 from tests.support.stores import (
@@ -38,7 +39,7 @@ from tests.support.transitions_held import HELD_SCENES
 Transition = Callable[[Tx], object]
 Scene = Callable[[World], Transition]
 
-SCENES: dict[str, Scene] = dict(HELD_SCENES)
+SCENES: dict[str, Scene] = {**HELD_SCENES, **AGENT_SCENES}
 READS = {"checkpoint_due"}
 """Of `Tx`, and no transition."""
 

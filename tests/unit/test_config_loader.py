@@ -135,7 +135,6 @@ def test_of_several_faults_the_first_in_the_file_is_named_and_the_others_counted
     [
         ('[schedule.nightly]\ncron = "0 2 * * *"', 1, "schedule"),
         ("\n\n[executor.docker]", 3, "executor"),
-        (BINDING + 'executor = "agent"', 3, "binding.a.executor"),
     ],
 )
 def test_what_a_later_version_brings_is_refused_by_name_never_ignored(text: str, line: int, name: str) -> None:

@@ -149,7 +149,7 @@ def test_each_pool_has_its_own_limit() -> None:
     assert config.pool_limit(pool_of("shell")) == 7
     assert config.pool_limit("agents") == 3
     with pytest.raises(UnsupportedError):
-        pool_of("agent")
+        pool_of("docker")
 
 
 def test_a_binding_is_found_by_its_name() -> None:
@@ -174,7 +174,7 @@ def test_the_nearest_scope_that_names_a_binding_counts() -> None:
 def test_an_executor_is_registered_with_its_version() -> None:
     assert registration_of("shell") == "shell@1"
     with pytest.raises(UnsupportedError):
-        registration_of("agent")
+        registration_of("docker")
 
 
 def test_a_grant_is_found_by_its_name() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from shared.boundary import Boundary
 from shared.errors import FenceViolationError, IndeterminateError, StoreBusyError, StoreUnavailableError, TenureError
+from shared.store.agent_contract import AgentTransitions
 from shared.store.budget_contract import BudgetCommands
 from shared.store.contract import ReadTx, Tx
 from shared.store.sqlite.connection import Connection
@@ -32,6 +33,7 @@ KEPT_BY_BALLAST = "the ballast's space"
 REPEATS = {
     "submit": "a second Work: only a key says that it is the same",
     "next_incarnation": "a number nobody uses",
+    "dispatch": "the same intent under a later token, under which alone it then counts",
     "publish": "a second event: what it means twice, its reader says",
     "record_pass": "a pass recorded twice, which decides nothing",
 }
@@ -39,7 +41,7 @@ REPEATS = {
 
 
 def test_every_transition_of_the_contract_has_its_scene() -> None:
-    parts = (Tx, WorkCommands, BudgetCommands, WaitTransitions, StopTransitions)
+    parts = (Tx, WorkCommands, BudgetCommands, WaitTransitions, StopTransitions, AgentTransitions)
     offered = {name for part in parts for name in vars(part) if not name.startswith("_")} - set(vars(ReadTx))
 
     assert {transition_of(name) for name in SCENES} == offered - READS

@@ -6,11 +6,64 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from shared.store.sqlite import coordination, holding, reads, registration, stops, work_reads, writing
+from shared.store.sqlite import (
+    agent_reads,
+    agents,
+    coordination,
+    ends,
+    holding,
+    reads,
+    registration,
+    stops,
+    work_reads,
+    writing,
+)
 from shared.store.sqlite.connection import Connection
 from tests.support.stores import SQLITE, World, ram_folder
 
 PLANS: dict[str, tuple[str, set[str]]] = {
+    "intents that are due": (
+        agent_reads.DUE_INTENTS,
+        {
+            "SCAN i USING INDEX intent_due",
+            "SEARCH a USING INDEX sqlite_autoindex_attempt_3 (id=? AND epoch=?)",
+            "SEARCH l USING PRIMARY KEY (attempt_id=?)",
+            "SEARCH n USING INTEGER PRIMARY KEY (rowid=?)",
+        },
+    ),
+    "intents of a Work": (
+        agent_reads.INTENTS,
+        {
+            "CO-ROUTINE (subquery-1)",
+            "SEARCH intent USING INDEX intent_work (work_id=?)",
+            "SCAN (subquery-1)",
+            "USE TEMP B-TREE FOR ORDER BY",
+        },
+    ),
+    "output of an attempt": (agent_reads.STREAM, {"SEARCH stream USING PRIMARY KEY (attempt_id=?)"}),
+    "intents of an attempt that has ended": (
+        ends.RETURN_INTENTS,
+        {
+            "SEARCH intent USING INDEX intent_attempt (attempt_id=?)",
+            "CORRELATED SCALAR SUBQUERY 1",
+            "CORRELATED SCALAR SUBQUERY 2",
+            "SEARCH i USING INTEGER PRIMARY KEY (rowid=?)",
+        },
+    ),
+    "intents of an attempt that is launched": (
+        holding.TELL_AGAIN,
+        {"SEARCH intent USING INDEX intent_attempt (attempt_id=?)"},
+    ),
+    "the intent of an input": (agents.OF_INPUT, {"SEARCH intent USING INDEX intent_input (input=?)"}),
+    "what a program took": (
+        agents.TAKEN,
+        {
+            "SEARCH input USING INTEGER PRIMARY KEY (rowid=?)",
+            "SCALAR SUBQUERY 1",
+            "SEARCH intent USING INDEX intent_input (input=?)",
+        },
+    ),
+    "the intent of what a program took": (agents.SETTLE_TAKEN, {"SEARCH intent USING INDEX intent_input (input=?)"}),
     "ready, first page": (reads.READY_FIRST.format(skip=""), {"SEARCH work USING INDEX work_ready (pool=?)"}),
     "ready, same priority": (
         reads.READY_SAME_PRIORITY.format(skip=""),

@@ -15,6 +15,7 @@ from shared.model.instant import US_PER_S
 from shared.store.sqlite.connection import Connection
 from shared.store.sqlite.schema import TRIGGERS
 from shared.store.values import GateHold
+from tests.support.agent_scenes import FIRST, dispatched
 from tests.support.declarations import TICK, TURN
 from tests.support.stores import (
     BACKED_OFF,
@@ -40,7 +41,7 @@ def _insert_attempt(attempt_id: str, work_id: str, number: int, *, epoch: int = 
 
 
 # w1.1 runs under a lease, epoch 2 (released once); w2.1 ended, released; w3.1 ended, unproven; w4 is ready; w5 is cancelled; w7.1 is to be stopped for a cancel;
-# w8 failed; w9 was handed in under the key k; the timer of w2 is armed, that of w6 has fired; w10.1 was parked and resumed, w11.1 is
+# what w1.1 said is read, and an intent for it is dispatched; w8 failed; w9 was handed in under the key k; the timer of w2 is armed, that of w6 has fired; w10.1 was parked and resumed, w11.1 is
 # parked, w12.1 has declared something.
 REFUSED = {
     "one unexcluded attempt of a Work": (_insert_attempt("w1.2", "w1", 2),),
@@ -196,6 +197,15 @@ REFUSED = {
             " registered_seq, NULL, NULL, NULL FROM wait WHERE work_id = 'w11'"
         ),
     ),
+    "an output is not read backwards": ("UPDATE stream SET offset_bytes = 1 WHERE attempt_id = 'w1.1'",),
+    "an older launch is not read": ("UPDATE stream SET pin_epoch = 1 WHERE attempt_id = 'w1.1'",),
+    "an intent is settled once": ("UPDATE intent SET fate = 'dropped' WHERE fate = 'returned'",),
+    "an intent stays for whom it is": ("UPDATE intent SET attempt_id = 'w2.1' WHERE fate = 'dispatched'",),
+    "an older token does not come back": ("UPDATE intent SET token = token - 1 WHERE fate = 'dispatched'",),
+    "an open intent is not deleted": ("DELETE FROM intent WHERE fate = 'dispatched'",),
+    "what is handed over has a token": (
+        "UPDATE intent SET token = NULL, token_epoch = NULL WHERE fate = 'dispatched'",
+    ),
     "a configuration is written once": ("UPDATE config SET body = '{\"a\":1}' WHERE number = 1",),
 }
 
@@ -247,6 +257,14 @@ ACCEPTED = {
     "a charge": ("UPDATE ledger SET used = '2.5' WHERE unit = 'turns'",),
     "a ledger of a day that is over": ("UPDATE ledger SET window_at_us = 5", "DELETE FROM ledger"),
     "settled usage": ("DELETE FROM usage_pending",),
+    "an output that is read on": ("UPDATE stream SET offset_bytes = 99, lines = 9 WHERE attempt_id = 'w1.1'",),
+    "another launch that is read": (
+        "UPDATE stream SET pin_epoch = 9, offset_bytes = 0, lines = 0 WHERE attempt_id = 'w1.1'",
+    ),
+    "an intent that is settled": (
+        "UPDATE intent SET fate = 'consumed', settled_at_us = 1 WHERE fate = 'dispatched'",
+        "DELETE FROM intent",
+    ),
     "a new leader": ("UPDATE leader SET generation = generation + 1, owner = 'x.1'",),
 }
 
@@ -270,6 +288,8 @@ def _fill(world: World) -> None:
     running = world.recovering(owner, pinned=False)
     world.store.write(lambda tx: tx.relaunch(running, clear_pin=False, why="nothing ran"))
     world.store.write(lambda tx: tx.pin(running, world.pin(running)))
+    world.store.write(lambda tx: tx.follow(running, 2, FIRST))
+    dispatched(world, running)
     world.ended(owner, FAILED, BACKED_OFF)
     world.ended(owner, UNPROVEN, BACKED_OFF)
     world.submit()
@@ -281,7 +301,8 @@ def _fill(world: World) -> None:
     order = next(one for one in world.store.read(lambda tx: tx.stop_orders()) if one.attempt_id == stopping.attempt_id)
     world.store.write(lambda tx: tx.take_stop_order(order.id, owner, lease_us=US_PER_S))
     world.ended(owner, FAILED, EXHAUSTED)
-    world.store.write(lambda tx: tx.submit(new_work(), "jobs", key="k"))
+    keyed = world.store.write(lambda tx: tx.submit(new_work(), "jobs", key="k"))
+    world.store.write(lambda tx: tx.inject(keyed, b"more", by="t"))
     resumed = world.parked(owner)
     world.store.write(lambda tx: tx.publish(TICK))
     resumed = world.resumed(resumed, owner)

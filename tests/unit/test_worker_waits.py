@@ -147,6 +147,7 @@ def test_the_environment_layer_is_asked_for_again_before_a_resume(site: Site) ->
 
     class Asking:
         name, isolated = "shell", True
+        takes_input, language = False, None
         sandbox_digest = bench.executors["shell@1"].sandbox_digest
 
         def prepare(self, assignment: Assignment, layer: Mapping[str, str]) -> LaunchSpec:

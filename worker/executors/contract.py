@@ -10,6 +10,7 @@ from shared.model.attempt import Snapshot
 from shared.model.settings import pool_of, registration_of
 from shared.process.launcher import LaunchSpec
 from shared.store.contract import Assignment
+from worker.agents.messages import Language
 
 
 class Executor(Protocol):
@@ -18,10 +19,16 @@ class Executor(Protocol):
     Attributes:
         name: As configurations call it.
         isolated: Everything it launches is held at the gate until its pin; only then may a lost launch be relaunched.
+        takes_input: Its program can be told something while it runs.
+        language: How its program's output is understood, line by line; None: nobody listens to it.
     """
 
     name: str
     isolated: bool
+    takes_input: bool
+
+    @property
+    def language(self) -> Language | None: ...
 
     def sandbox_digest(self, snapshot: Snapshot) -> str | None:
         """Digest of the sandbox plan the launch will be bound to; None when it is bound to none. Pure. Rule: R14."""

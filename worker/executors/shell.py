@@ -18,6 +18,8 @@ class ShellExecutor:
 
     name = "shell"
     isolated = True
+    takes_input = False
+    language = None
 
     def __init__(self, environment: Mapping[str, str], bubblewrap: str | None) -> None:
         """Take what every launch starts from.

@@ -17,6 +17,10 @@ SET_ENDED = f"""UPDATE attempt SET state = :state, recovered_from = NULL, ended_
     failure = :failure, error = :error, usage = :usage, exclusion = :exclusion, exclusion_proof = :proof, {CHARGE}"""
 END_ATTEMPT = f"{SET_ENDED} WHERE id = :attempt AND epoch = :epoch AND ended_at_us IS NULL RETURNING id"
 RETURN_INPUTS = "UPDATE input SET consumed_by = NULL WHERE consumed_by = ?"
+RETURN_INTENTS = """UPDATE intent SET settled_at_us = :wall,
+    fate = CASE WHEN EXISTS (SELECT 1 FROM input AS i WHERE i.number = input AND i.consumed_by = :attempt) THEN 'consumed' ELSE 'returned' END,
+    why = CASE WHEN EXISTS (SELECT 1 FROM input AS i WHERE i.number = input AND i.consumed_by = :attempt) THEN NULL ELSE 'its attempt was over first' END
+  WHERE attempt_id = :attempt AND settled_at_us IS NULL RETURNING number, fate"""
 
 ARM_TIMER = """INSERT INTO timer (work_id, kind, state, attempt_id, epoch, trigger_input, since_mono_us, boot_id, since_at_us,
     after_us, due_at_us, armed_seq, why)
@@ -77,6 +81,7 @@ class Ends(Wakes):
             told["usage_refused"] = ending.usage_refused
         self._attempt_event(attempt, ending.state.value, ending.state, {**told, **facts})
         ended_seq = self.notes.last_seq
+        self._return_intents(attempt)
         if ending.proof is None:
             self._order_stop(attempt, ending.why, by)
         if change is None:
@@ -88,6 +93,12 @@ class Ends(Wakes):
             self._arm(attempt, change, ended_seq)
         if change.routine is not None:
             self._tell_routine(change.routine, attempt.work_id)
+
+    def _return_intents(self, attempt: Attempt) -> None:
+        """What the attempt was still to be told is never told to another one; the inputs wait for that by themselves, unless it took them. Rule: T03."""
+        for row in self._db.rows(RETURN_INTENTS, {"attempt": attempt.id, "wall": self._now.wall_us}):
+            told = {"intent": f"i{row['number']}"}
+            self._event(f"intent.{row['fate']}", told, attempt=attempt.id, epoch=attempt.epoch)
 
     def _return_inputs(self, attempt_id: AttemptId) -> None:
         """What an attempt was given is pending again, for the next one."""

@@ -31,6 +31,9 @@ PIN = f"""UPDATE attempt SET state = :state, pin_epoch = :pin_epoch, pin_directo
     pin_start_ticks = :pin_start_ticks, pin_boot_id = :pin_boot_id, pin_pid_ns = :pin_pid_ns, pin_pidfs_ino = :pin_pidfs_ino,
     pin_directory_ino = :pin_directory_ino, pin_lock_ino = :pin_lock_ino, token_sha256 = :token
   WHERE {FENCE} AND (pin_epoch IS NULL OR pin_epoch < :pin_epoch) RETURNING id"""
+TELL_AGAIN = """UPDATE intent SET fate = 'queued'
+  WHERE attempt_id = ? AND settled_at_us IS NULL AND fate IN ('dispatched', 'accepted')"""
+"""Another launch has another channel: what an earlier one was handed and did not take is handed over again."""
 ADOPT = f"UPDATE attempt SET state = :state, recovered_from = NULL WHERE {FENCE} AND pin_epoch IS NOT NULL RETURNING id"
 RELAUNCH = f"""UPDATE attempt SET state = :state, recovered_from = NULL, relaunches = relaunches + 1, invoke = :invoke,
     isolated = :isolated, pin_epoch = NULL, pin_directory = NULL, pin_pid = NULL, pin_start_ticks = NULL, pin_boot_id = NULL,
@@ -90,6 +93,7 @@ class Holding(Ends):
             raise RefusedError(f"{attempt.id} has a pin of epoch {attempt.pin.epoch} already")
         state = self._step_attempt(attempt, AttemptEvent.PINNED)
         self._fenced(PIN, key, {"state": state, "token": token_sha256, **pin_params(pin)})
+        self._db.rows(TELL_AGAIN, (attempt.id,))
         self._attempt_event(attempt, "pinned", state, {"pid": pin.shim.pid})
         self._note(Boundary.PIN_COMMIT)
 

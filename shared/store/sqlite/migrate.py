@@ -59,6 +59,8 @@ def _second(db: Database) -> None:
         *("declaration", "correlation", "published", "wait"),
     ):
         _bring(db, table)
+    for table in ("stream", "intent"):
+        _bring(db, table)
     db.execute(ARM_BACKOFFS)
 
 

@@ -20,6 +20,7 @@ from shared.policy.lease import budget_left_us
 from shared.policy.steps import is_final_work
 from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState, ReadyPage, Recoverable, UnreadableRow
 from shared.store.sqlite import readable, rows
+from shared.store.sqlite.agent_reads import AgentReads
 from shared.store.sqlite.connection import Row
 from shared.store.sqlite.fragments import ACCEPT_BY, LIVE, NOT_LIVE, RECOVERABLE, SLOT, UNEXCLUDED
 from shared.store.sqlite.wait_reads import WaitReads
@@ -99,7 +100,7 @@ UNREADABLE = """SELECT * FROM unreadable WHERE (table_name, row_key) > (?, ?)
 NEEDS_PERSON = "SELECT * FROM attempt WHERE state = 'recovery_required' ORDER BY started_at_us, id LIMIT ? + 0"
 
 
-class Reads(WaitReads):
+class Reads(WaitReads, AgentReads):
     """Reads of one snapshot; implements `contract.ReadTx`."""
 
     def work(self, work_id: WorkId) -> Work | None:

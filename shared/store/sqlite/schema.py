@@ -7,7 +7,7 @@ cost of a query never depends on history. Rule: design §4; research "store" §4
 from __future__ import annotations
 
 from shared.model.attempt import SEGMENTS_KEPT
-from shared.store.sqlite import schema_waits
+from shared.store.sqlite import schema_agents, schema_waits
 from shared.store.sqlite.fragments import RECOVERABLE, SLOT, UNEXCLUDED
 from shared.store.sqlite.schema_budgets import BUDGET_FENCES, BUDGET_INDEXES, BUDGET_TABLES
 
@@ -155,6 +155,7 @@ TABLES = (
 ) STRICT""",
     *BUDGET_TABLES,
     *schema_waits.TABLES,
+    *schema_agents.TABLES,
 )
 
 INDEXES = (
@@ -186,6 +187,7 @@ INDEXES = (
     "CREATE INDEX event_attempt ON event (attempt_id) WHERE attempt_id IS NOT NULL",
     *BUDGET_INDEXES,
     *schema_waits.INDEXES,
+    *schema_agents.INDEXES,
 )
 
 
@@ -342,4 +344,5 @@ TRIGGERS = (
     _refuse("submission_kept", "UPDATE ON submission", "1", "an accepted key was changed"),
     *(_refuse(*fence) for fence in BUDGET_FENCES),
     *(_refuse(*refusal) for refusal in schema_waits.REFUSALS),
+    *(_refuse(*refusal) for refusal in schema_agents.REFUSALS),
 )

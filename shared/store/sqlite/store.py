@@ -18,8 +18,8 @@ from shared.home import Home
 from shared.model.instant import US_PER_S
 from shared.store.contract import ReadTx, Tx
 from shared.store.sqlite import checks, wal
+from shared.store.sqlite.agents import Agents
 from shared.store.sqlite.ballast import Ballast, is_full
-from shared.store.sqlite.commands import Commands
 from shared.store.sqlite.connection import Connect, Connection, Seam
 from shared.store.sqlite.controls import Controls
 from shared.store.sqlite.coordination import Coordination
@@ -45,7 +45,7 @@ PRESENT = """SELECT (SELECT value FROM meta WHERE key = 'incarnation'), last.seq
 """Which store it is, how far its changefeed has come and when, and when the event was written that was the last one seen."""
 
 
-class WriteTx(Commands, Controls, Registrations, Coordination, Declares, Holding, Stops):
+class WriteTx(Agents, Controls, Registrations, Coordination, Declares, Holding, Stops):
     """All transitions; implements `contract.Tx`."""
 
     def __init__(self, connection: Connection, store: SqliteStore) -> None:

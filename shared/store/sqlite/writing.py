@@ -56,6 +56,8 @@ BEGINNINGS = frozenset(
         Boundary.PIN_COMMIT,
         Boundary.RELAUNCH_COMMIT,
         Boundary.PASS_COMMIT,
+        Boundary.INTENT_COMMIT,
+        Boundary.DISPATCH_COMMIT,
     }
 )
 """What waits for space on a full disk."""

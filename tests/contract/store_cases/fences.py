@@ -9,11 +9,31 @@ import pytest
 from shared.errors import FenceViolationError, LeaseLostError, RefusedError
 from shared.model.attempt import AttemptState, LeaseKey, Phase
 from shared.model.instant import US_PER_S
+from shared.model.intent import Delivered
 from shared.store.contract import Tx
 from tests.contract.store_cases import add, case
+from tests.support.agent_scenes import FIRST, dispatched, injected
 from tests.support.stores import ACCEPT_US, COMPLETED, EXHAUSTED, FAILED, LEASE_US, SUCCEEDED, World
 
 Transition = Callable[[Tx, World, LeaseKey], None]
+
+
+def _told(world: World, key: LeaseKey, *, is_dispatched: bool = False) -> LeaseKey:
+    """The first intent there is, for that attempt."""
+    if is_dispatched:
+        dispatched(world, key)
+    else:
+        injected(world, key)
+    return key
+
+
+def _dispatch(tx: Tx, key: LeaseKey) -> None:
+    assert tx.dispatch(key, 1) is not None
+
+
+def _acknowledge(tx: Tx, key: LeaseKey) -> None:
+    assert tx.acknowledge(key, 1, token=1, result=Delivered.ACCEPTED)
+
 
 # Each transition with the state it starts from, and what it does.
 TRANSITIONS: dict[str, tuple[Callable[[World, str], LeaseKey], Transition]] = {
@@ -44,6 +64,18 @@ TRANSITIONS: dict[str, tuple[Callable[[World, str], LeaseKey], Transition]] = {
     "require_recovery": (
         lambda world, owner: world.running(world.worker(owner)),
         lambda tx, _, key: tx.require_recovery(key, why="nobody saw its end", proof=None),
+    ),
+    "follow": (
+        lambda world, owner: world.running(world.worker(owner)),
+        lambda tx, _, key: tx.follow(key, 1, FIRST),
+    ),
+    "dispatch": (
+        lambda world, owner: _told(world, world.running(world.worker(owner))),
+        lambda tx, _, key: _dispatch(tx, key),
+    ),
+    "acknowledge": (
+        lambda world, owner: _told(world, world.running(world.worker(owner)), is_dispatched=True),
+        lambda tx, _, key: _acknowledge(tx, key),
     ),
     "release": (
         lambda world, owner: world.running(world.worker(owner)),

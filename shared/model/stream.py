@@ -1,0 +1,110 @@
+"""How far the output of a running agent was read, and what was found in it that is no message.
+
+Rule: design §6 ("Agents survive adoption"); requirements O02, T02.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+REFUSALS_KEPT = 16
+"""Of one attempt, the last ones; those before them are only counted."""
+TYPES_KEPT = 16
+"""Different unknown types of one attempt; further ones are counted together as `OTHER`."""
+TYPE_CHARS_MAX = 64
+WHY_CHARS_MAX = 200
+OTHER = "…"
+
+
+class RefusalCode(StrEnum):
+    """What is wrong with a line."""
+
+    OVERSIZE = "oversize"  # longer than a line may be; all of it was passed over
+    NOT_UTF8 = "not_utf8"
+    NUL = "nul"
+    SURROGATE = "surrogate"  # half of a pair
+    NOT_JSON = "not_json"
+    INVALID = "invalid"  # JSON, and no message; or one with a wrong field
+    LOST = "lost"  # bytes that were dropped from the output before they were read
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A line that was not taken. `why`: one line for people, at most `WHY_CHARS_MAX` characters."""
+
+    line: int
+    code: RefusalCode
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far an output was read.
+
+    Attributes:
+        offset: Bytes, from the beginning of the output.
+        lines: Whole lines before it, those passed over included.
+        is_skipping: It lies within a line that is passed over up to its end.
+    """
+
+    offset: int = 0
+    lines: int = 0
+    is_skipping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What was read of an output in one go, all of which is recorded at once or not at all.
+
+    Attributes:
+        before, after: Where it began and ends.
+        consumed: Numbers of inputs that the program says it has taken.
+        declined: Ids of intents that it says it does not take.
+        unknown: (type, how often) of messages that this version does not know.
+    """
+
+    before: Place
+    after: Place
+    consumed: tuple[int, ...] = ()
+    declined: tuple[str, ...] = ()
+    unknown: tuple[tuple[str, int], ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is stored of an attempt's output.
+
+    Attributes:
+        pin_epoch: The launch whose output it is; that of another one is read from its beginning.
+        refused: Lines not taken, all of them. `refusals`: the last ones.
+        unknown: How often messages of each unknown type came.
+    """
+
+    pin_epoch: int
+    place: Place = field(default_factory=Place)
+    refused: int = 0
+    refusals: tuple[Refusal, ...] = ()
+    unknown: Mapping[str, int] = field(default_factory=dict)
+
+    def then(self, stretch: Stretch) -> Stream:
+        """This, with a further stretch."""
+        return Stream(
+            self.pin_epoch,
+            stretch.after,
+            self.refused + len(stretch.refusals),
+            (*self.refusals, *stretch.refusals)[-REFUSALS_KEPT:],
+            _counted(self.unknown, stretch.unknown),
+        )
+
+
+def _counted(before: Mapping[str, int], more: Iterable[tuple[str, int]]) -> dict[str, int]:
+    counts = dict(before)
+    for word, count in more:
+        name = word[:TYPE_CHARS_MAX]
+        if name not in counts and len(counts) >= TYPES_KEPT:
+            name = OTHER
+        counts[name] = counts.get(name, 0) + count
+    return counts

@@ -1,0 +1,76 @@
+"""Scenes of the transitions of running agents; see `tests.support.transitions`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shared.ids import work_of
+from shared.model.attempt import LeaseKey
+from shared.model.intent import Delivered, Intent
+from shared.model.stream import Place, Refusal, RefusalCode, Stretch
+from shared.store.contract import Tx
+from tests.support.stores import World
+
+FIRST = Stretch(Place(), Place(10, 1))
+"""One line of ten bytes that says nothing."""
+
+
+def injected(world: World, key: LeaseKey, body: bytes = b"more") -> Intent:
+    """An input for the attempt that runs."""
+    return world.store.write(lambda tx: tx.inject(work_of(key.attempt_id), body, by="t"))
+
+
+def dispatched(world: World, key: LeaseKey) -> tuple[Intent, int]:
+    """An input that its holder is handing over, with the token for that."""
+    intent = injected(world, key)
+    token = world.store.write(lambda tx: tx.dispatch(key, intent.number))
+    assert token is not None
+    return intent, token
+
+
+def accepted(world: World, key: LeaseKey) -> Intent:
+    """An input that was handed over."""
+    intent, token = dispatched(world, key)
+    assert world.store.write(lambda tx: tx.acknowledge(key, intent.number, token=token, result=Delivered.ACCEPTED))
+    return intent
+
+
+def inject(world: World) -> Callable[[Tx], object]:
+    work_id = work_of(world.running(world.worker()).attempt_id)
+    return lambda tx: tx.inject(work_id, b"more", by="t", key="k7")
+
+
+def interrupt(world: World) -> Callable[[Tx], object]:
+    key = world.running(world.worker())
+    accepted(world, key)
+    return lambda tx: tx.interrupt(work_of(key.attempt_id), by="t", reason="t")
+
+
+def follow(world: World) -> Callable[[Tx], object]:
+    key = world.running(world.worker())
+    intent = accepted(world, key)
+    assert intent.input is not None
+    refused = (Refusal(1, RefusalCode.NOT_JSON, "it is no JSON"),)
+    stretch = Stretch(Place(), Place(10, 1), (intent.input,), (), (("later", 1),), refused)
+    return lambda tx: tx.follow(key, 1, stretch)
+
+
+def dispatch(world: World) -> Callable[[Tx], object]:
+    key = world.running(world.worker())
+    number = injected(world, key).number
+    return lambda tx: tx.dispatch(key, number)
+
+
+def acknowledge(world: World) -> Callable[[Tx], object]:
+    key = world.running(world.worker())
+    intent, token = dispatched(world, key)
+    return lambda tx: tx.acknowledge(key, intent.number, token=token, result=Delivered.ACCEPTED)
+
+
+AGENT_SCENES = {
+    "inject": inject,
+    "interrupt": interrupt,
+    "follow": follow,
+    "dispatch": dispatch,
+    "acknowledge": acknowledge,
+}

@@ -1,0 +1,1 @@
+"""What running agents say, line by line, and what it means."""
