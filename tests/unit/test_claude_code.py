@@ -128,7 +128,9 @@ def test_a_limit_that_rejects_is_its_outcome_with_the_time_of_its_reset(resets_a
 
 
 def test_what_it_was_not_allowed_is_a_turn_for_a_person_to_see() -> None:
-    denials: list[dict[str, Any]] = [{"tool_name": name, "tool_use_id": "t", "tool_input": {}} for name in ("Bash", "Write", "Bash")]
+    denials: list[dict[str, Any]] = [
+        {"tool_name": name, "tool_use_id": "t", "tool_input": {}} for name in ("Bash", "Write", "Bash")
+    ]
 
     found = declared(result(permission_denials=denials))
 
