@@ -171,7 +171,9 @@ class Director:
         assert isinstance(process, Process), "actors are threads of processes"
         self.reached[boundary, side, ""] += 1
         self._last[process] = boundary, side
-        if boundary is Boundary.QUEUE_LOCK:  # around every commit; while one has it, no other commits
+        if (
+            boundary is Boundary.QUEUE_LOCK and self.stage.queue.holder is process
+        ):  # nobody else commits until it lets go
             self._ticks.append(Tick(self.stage.last_seq(), self._baton.elapsed_us))
         if self._setback is not None:
             self._setback.note(process, boundary, side)
