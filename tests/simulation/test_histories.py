@@ -109,6 +109,7 @@ REPLACED = {
     "ZygoteLauncher",
     "TaskPool",
     "LocalHost",
+    "BeltServer",  # by `NoBelt`: simulated programs do not speak yet
     "Asking",
 }
 """The ports: each has a simulated form."""
