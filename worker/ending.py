@@ -13,7 +13,7 @@ from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.outcome import outcome_of
 from shared.policy.outcome import End, Park, Unproven, applies, end_of, usage_reported
 from shared.policy.proof import proof_of
-from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide
+from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide, may_relaunch
 from shared.policy.settle import OUT_OF_TIME, RELAUNCHES_MAX, ending_idle, ending_of_evidence
 from shared.store.contract import ReadTx, Tx
 from shared.store.settling import change_after
@@ -33,8 +33,8 @@ UNSEEN_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a pool thread read about one attempt: evidence of its pin (None without a pin), and the search for child records
-    (only without a pin).
+    """What a pool thread read about one attempt: evidence of its pin (None without a pin), and the search for child records of its
+    other launches (only where these matter, see `may_relaunch`).
     """
 
     evidence: Evidence | None
@@ -74,9 +74,9 @@ class Endings:
         since_epoch = holding.assignment.attempt.launch_epoch
 
         def read() -> Findings:
-            if pin is None:
-                return Findings(None, host.child_record_seen(attempt_id, since_epoch))
-            return Findings(host.read_evidence(pin), None)
+            evidence = None if pin is None else host.read_evidence(pin)
+            seen = host.child_record_seen(attempt_id, since_epoch) if may_relaunch(evidence) else None
+            return Findings(evidence, seen)
 
         self._ports.launches.submit(("examine", holding.key), read)
 
@@ -110,7 +110,7 @@ class Endings:
                 "why": decision.why,
             },
         )
-        self._act(holding, decision, evidence)
+        self._act(holding, decision, evidence, _proof_of(findings))
 
     def _look_again(self, holding: Holding, why: str) -> None:
         """What cannot be seen now is no answer yet: the lease is kept, and nothing is decided on it."""
@@ -205,10 +205,10 @@ class Endings:
             out_of_time=self._ports.clock.now().mono_us >= holding.deadline_mono_us,
         )
 
-    def _act(self, holding: Holding, decision: Decision, evidence: Evidence | None) -> None:
+    def _act(self, holding: Holding, decision: Decision, evidence: Evidence | None, proof: str | None) -> None:
         match decision.verdict:
             case Verdict.FINISHED if evidence is not None:
-                ending = ending_of_evidence(evidence, proof_of(evidence))
+                ending = ending_of_evidence(evidence, proof)
                 self._streams.drain(holding, lambda: self._observed(holding, ending))
             case Verdict.ADOPT:
                 self._take_up(holding, decision)
@@ -219,9 +219,9 @@ class Endings:
             case Verdict.NOTHING_RAN:
                 self.time_out(holding)
             case _ if holding.assignment.snapshot.replay == "safe":
-                self._end_ambiguous(holding, decision, None if evidence is None else proof_of(evidence))
+                self._end_ambiguous(holding, decision, proof)
             case _:
-                self._ask_person(holding, decision, None if evidence is None else proof_of(evidence))
+                self._ask_person(holding, decision, proof)
 
     def _end_ambiguous(self, holding: Holding, decision: Decision, proof: str | None) -> None:
         """The outcome is unknown, and its binding says that running it again does no harm: attempt N+1 follows by itself, once
@@ -356,9 +356,17 @@ class Endings:
         self._ports.batch.add(Change(apply, done, partial(self._ports.lose, holding), happened))
 
 
+def _proof_of(findings: Findings) -> str | None:
+    """What the evidence proves of the stop; nothing where another launch of the attempt may have run, which it says nothing of."""
+    evidence = findings.evidence
+    if evidence is None or (may_relaunch(evidence) and findings.child_record_seen is not False):
+        return None
+    return proof_of(evidence)
+
+
 def _is_unseen(holding: Holding, findings: Findings) -> bool:
     """Whether something of the evidence could not be read; perhaps it can a moment later."""
-    if holding.pin is None or findings.evidence is None:
-        return findings.child_record_seen is None
     evidence = findings.evidence
+    if holding.pin is None or evidence is None or may_relaunch(evidence):
+        return findings.child_record_seen is None
     return evidence.directory_proven and (evidence.lock is LockState.UNPROVEN or bool(evidence.unreadable))

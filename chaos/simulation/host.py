@@ -291,17 +291,32 @@ class SimulatedHost:
             failed = self._why_not_s0(target)
             return StopResult(proof.S0 if failed is None else None, (), () if failed is None else (failed,), None)
         evidence = self.read_evidence(pin)
-        if _by_record(evidence) is None:
+        if self._by_record(target, pin, evidence) is None:
             self._signal_all(target, pin)
         return self._prove(target, pin, quiet)
 
     def _why_not_s0(self, target: StopTarget) -> str | None:
         if not target.isolated:
             return "its executor does not hold what it launches at a gate"
-        seen = self.child_record_seen(target.attempt_id, target.since_epoch)
+        return self._why_seen(target, target.since_epoch)
+
+    def _why_seen(self, target: StopTarget, since_epoch: int) -> str | None:
+        seen = self.child_record_seen(target.attempt_id, since_epoch)
         if seen is None:
             return "its directories could not be read"
         return "a child registered itself" if seen else None
+
+    def _by_record(self, target: StopTarget, pin: Pin, evidence: Evidence) -> str | None:
+        """See `shared.process.prover.by_record`, under a stop order."""
+        if proof.why_not_s3(evidence) is None:
+            return proof.S3
+        for rule, why_not in (
+            (proof.S1, proof.why_not_s1(evidence)),
+            (proof.S1B, proof.why_not_s1b(evidence, ordered=True)),
+        ):
+            if why_not is None and self._why_seen(target, max(target.since_epoch, pin.epoch + 1)) is None:
+                return rule
+        return None
 
     def _signal_all(self, target: StopTarget, pin: Pin) -> None:
         evidence = self.read_evidence(pin)
@@ -320,7 +335,9 @@ class SimulatedHost:
                 break
             self._baton.sleep(LOOK_US)
         evidence = self.read_evidence(pin)
-        if evidence.child is None or self._table.is_alive(pin.shim) or _by_record(evidence) is not None:
+        if evidence.child is None or self._table.is_alive(pin.shim):
+            return
+        if self._by_record(target, pin, evidence) is not None:
             return
         for process in self._matched(pin, evidence):
             self._send(process.identity, TERM)
@@ -375,14 +392,15 @@ class SimulatedHost:
 
     def _prove(self, target: StopTarget, pin: Pin, quiet: Quiet) -> StopResult:
         evidence = self.read_evidence(pin)
-        rule = _by_record(evidence)
+        rule = self._by_record(target, pin, evidence)
         if rule is not None:
             return StopResult(rule, (), (), evidence.exit)
         failed = proof.why_not_searched(evidence)
         if failed is not None:
             return StopResult(None, (), (failed,), evidence.exit)
         search = self._search(target, pin, evidence, quiet)
-        failed = proof.why_not_s5(evidence, search)
+        later = max(target.since_epoch, pin.epoch + 1)
+        failed = proof.why_not_s5(evidence, search) or self._why_seen(target, later)
         if failed is None:
             return StopResult(proof.S5, (), (), evidence.exit, exact=search.exact)
         return StopResult(None, (), (failed,), evidence.exit, exact=search.exact)
@@ -456,15 +474,3 @@ class SimulatedHost:
 
 def _is_torn(record: object) -> bool:
     return bool(getattr(record, "is_torn", False))
-
-
-def _by_record(evidence: Evidence) -> str | None:
-    """See `shared.process.prover.by_record`, under a stop order."""
-    for rule, why_not in (
-        (proof.S3, proof.why_not_s3(evidence)),
-        (proof.S1, proof.why_not_s1(evidence)),
-        (proof.S1B, proof.why_not_s1b(evidence, ordered=True)),
-    ):
-        if why_not is None:
-            return rule
-    return None

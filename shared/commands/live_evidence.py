@@ -13,7 +13,7 @@ from shared.commands.open_home import OpenHome
 from shared.model.attempt import Attempt
 from shared.model.evidence import Evidence, LockState, ProcessIdentity
 from shared.model.stop import StopResult
-from shared.policy.recovery import Decision, LaunchFacts, decide
+from shared.policy.recovery import Decision, LaunchFacts, decide, may_relaunch
 from shared.presence import up_pid
 from shared.process.evidence import any_child_record, read_evidence
 from shared.process.identity import identify
@@ -26,7 +26,7 @@ class LiveEvidence:
 
     Attributes:
         evidence: Of the pinned launch; None without a pin.
-        child_record_seen: Without a pin: whether any launch got as far as a child; None when nobody could look.
+        child_record_seen: Whether any launch may have run something, where that matters; None when nobody could look, or it does not.
         stop: The proof that nothing of it is left, or why each rule fails and which processes may be its own.
         decision: What tenure itself would make of this evidence.
     """
@@ -53,7 +53,7 @@ def look_at(door: OpenHome, attempt: Attempt) -> LiveEvidence:
     """Look at an attempt's files and processes."""
     attempts, pin = door.place.attempts, attempt.pin
     evidence = None if pin is None else read_evidence(attempts, pin)
-    seen = any_child_record(attempts, attempt.id, attempt.launch_epoch) if pin is None else None
+    seen = any_child_record(attempts, attempt.id, attempt.launch_epoch) if may_relaunch(evidence) else None
     stop = prove_stopped(
         attempts, attempt.id, pin, attempt.isolated, since_epoch=attempt.launch_epoch, accounted=lambda: _our_own(door)
     )

@@ -34,7 +34,8 @@ class LaunchFacts:
         unfinished_in: The state the attempt was in when first recovered (launching, resuming or running).
         pin: The attempt's pin, from this or any earlier segment.
         invoke, isolated: The last written invoke mark since the launch began; None when none was.
-        child_record_seen: A `child.json` exists under any directory of the attempt; None when nobody could look.
+        child_record_seen: A launch of the attempt, of whatever epoch, may have exec'ed something; None when nobody could look. Matters
+            where `may_relaunch`.
         out_of_time: This recovery only takes authority to time the attempt out.
     """
 
@@ -64,35 +65,48 @@ def decide(facts: LaunchFacts, evidence: Evidence | None) -> Decision:
         decision = _decide_unpinned(facts)
     elif evidence is None:
         decision = Decision(Verdict.RECOVERY_REQUIRED, "it is pinned, and its evidence was not read")
-    elif not evidence.directory_proven:
-        decision = Decision(Verdict.RECOVERY_REQUIRED, "the pinned directory is missing or is another one")
-    elif evidence.lock is LockState.UNPROVEN:
-        decision = Decision(Verdict.RECOVERY_REQUIRED, "its lock file is missing, is another one, or cannot be probed")
-    elif not evidence.same_boot:
-        decision = _decide_from_files(evidence)
     else:
         decision = _decide_pinned(evidence)
+    if decision.verdict is Verdict.RELAUNCH and facts.child_record_seen is not False:
+        decision = _decide_unseen(facts)
     if decision.verdict is Verdict.RELAUNCH and facts.out_of_time:
         return Decision(Verdict.NOTHING_RAN, decision.why)
     return decision
 
 
+def may_relaunch(evidence: Evidence | None) -> bool:
+    """Whether the records of the attempt's other launches matter: there is no pin, or the pinned launch ran nothing.
+
+    They are looked for only then: a home has as many directories as it keeps attempts.
+    """
+    return evidence is None or _decide_pinned(evidence).verdict is Verdict.RELAUNCH
+
+
 def _decide_unpinned(facts: LaunchFacts) -> Decision:
-    """Rule: R03 (relaunch) and R04 (everything else), with the belt of the launch protocol for a store that lost commits."""
+    """Rule: R03 (relaunch) and R04 (everything else)."""
     if facts.unfinished_in not in (AttemptState.LAUNCHING, AttemptState.RESUMING):
         return Decision(Verdict.RECOVERY_REQUIRED, "it was running, and its pin is not in the store")
     if facts.invoke is None:
         return Decision(Verdict.RECOVERY_REQUIRED, "its launch left no mark of how far it got")
     if facts.invoke is Invoke.CALLED and not facts.isolated:
         return Decision(Verdict.RECOVERY_REQUIRED, "its executor was called, and does not hold what it launches")
-    if facts.child_record_seen is None:
-        return Decision(Verdict.RECOVERY_REQUIRED, "its directories could not be read")
-    if facts.child_record_seen:
-        return Decision(Verdict.RECOVERY_REQUIRED, "a child registered itself, yet the store knows no pin")
     return Decision(Verdict.RELAUNCH, "nothing was pinned, so nothing was let through the gate")
 
 
+def _decide_unseen(facts: LaunchFacts) -> Decision:
+    """What the store and the pinned launch say is contradicted by another launch's record: a store that lost commits forgot it."""
+    if facts.child_record_seen is None:
+        return Decision(Verdict.RECOVERY_REQUIRED, "its directories could not be read")
+    return Decision(Verdict.RECOVERY_REQUIRED, "a child registered itself in a launch whose pin is not in the store")
+
+
 def _decide_pinned(evidence: Evidence) -> Decision:
+    if not evidence.directory_proven:
+        return Decision(Verdict.RECOVERY_REQUIRED, "the pinned directory is missing or is another one")
+    if evidence.lock is LockState.UNPROVEN:
+        return Decision(Verdict.RECOVERY_REQUIRED, "its lock file is missing, is another one, or cannot be probed")
+    if not evidence.same_boot:
+        return _decide_from_files(evidence)
     if evidence.lock is LockState.HELD:
         return Decision(Verdict.ADOPT, "its shim holds the attempt's lock")
     if evidence.exit is None and evidence.child is not None and evidence.child_alive and evidence.same_pid_ns:

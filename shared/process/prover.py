@@ -92,9 +92,10 @@ def prove(case: Case) -> StopResult:
     found = _scan(case, case.pin, evidence)
     search = _search(case, case.pin, evidence, found)
     for rule, why_not in ((S2, proof.why_not_s2(evidence, search)), (S5, proof.why_not_s5(evidence, search))):
-        if why_not is None:
+        failed = why_not or _why_forgotten(case)
+        if failed is None:
             return _proven(rule, evidence, search.exact)
-        tried.append(f"{rule}: {why_not}")
+        tried.append(f"{rule}: {failed}")
     return _unproven(case, evidence, tried, found)
 
 
@@ -105,19 +106,28 @@ def by_record(case: Case, evidence: Evidence, tried: list[str]) -> str | None:
         (S1, proof.why_not_s1(evidence)),
         (S1B, proof.why_not_s1b(evidence, ordered=case.ordered)),
     ):
-        if why_not is None:
+        failed = why_not or (None if rule == S3 else _why_forgotten(case))
+        if failed is None:
             return rule
-        tried.append(f"{rule}: {why_not}")
+        tried.append(f"{rule}: {failed}")
     return None
 
 
 def _why_not_s0(case: Case) -> str | None:
     if not case.isolated:
         return "its executor does not hold what it launches at a gate"
-    seen = any_child_record(case.attempts_dir, case.attempt_id, case.since_epoch)
-    if seen is None:
-        return "its directories could not be read"
-    return "a child registered itself" if seen else None
+    return _why_seen(case, case.since_epoch, "a child registered itself")
+
+
+def _why_forgotten(case: Case) -> str | None:
+    """A launch after the pinned one that ran, and that a store older than its home knows no more."""
+    later = case.since_epoch if case.pin is None else max(case.since_epoch, case.pin.epoch + 1)
+    return _why_seen(case, later, "a child registered itself in a launch whose pin is not in the store")
+
+
+def _why_seen(case: Case, since_epoch: int, told: str) -> str | None:
+    seen = any_child_record(case.attempts_dir, case.attempt_id, since_epoch)
+    return "its directories could not be read" if seen is None else told if seen else None
 
 
 def _scan(case: Case, pin: Pin, evidence: Evidence) -> orphans.Found | None:

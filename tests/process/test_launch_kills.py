@@ -12,8 +12,8 @@ import pytest
 from chaos.points import ADDED, TABLE, KillPoint, Outcome
 from shared.boundary import Victims
 from shared.ids import AttemptId
-from shared.model.evidence import LockState
-from shared.policy.recovery import decide
+from shared.model.evidence import Evidence, LockState
+from shared.policy.recovery import Decision, LaunchFacts, decide
 from shared.process.filelock import probe
 from shared.process.identity import is_alive
 from tests.process import launch_drill
@@ -63,9 +63,11 @@ def test_the_same_steps_without_a_kill_run_the_job_once(trial: Trial) -> None:
 
 def test_a_decision_that_overlooks_the_child_record_is_caught(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: without that one guard, a job that ran would be run again."""
-    monkeypatch.setattr(
-        launch_drill, "decide", lambda facts, evidence: decide(facts, evidence and replace(evidence, child=None))
-    )
+
+    def overlooking(facts: LaunchFacts, evidence: Evidence | None) -> Decision:
+        return decide(replace(facts, child_record_seen=False), evidence and replace(evidence, child=None))
+
+    monkeypatch.setattr(launch_drill, "decide", overlooking)
     point = next(point for point in TABLE if str(point) == "exit_rename-before-both")
 
     with pytest.raises(AssertionError, match="relaunch of what ran"):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from shared.model.attempt import AttemptState, Invoke
 from shared.model.evidence import Evidence, ExitRecord, LockState
-from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide
+from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide, may_relaunch
 from tests.support.evidence import (
     CHILD,
     KILLED,
@@ -61,8 +61,11 @@ FACTS = tuple(
     )
 )
 UNPINNED = tuple(facts for facts in FACTS if facts.pin is None)
-# With a pin the evidence alone decides; that the other facts do not matter is a test of its own.
-PINNED = tuple(LaunchFacts(AttemptState.RUNNING, PIN, Invoke.CALLED, True, None, late) for late in (True, False))
+# With a pin the evidence decides, and what the attempt's other launches left; that the other facts do not matter is a test of its own.
+PINNED = tuple(
+    LaunchFacts(AttemptState.RUNNING, PIN, Invoke.CALLED, True, seen, late)
+    for seen, late in product((True, False, None), (True, False))
+)
 
 Decide = Callable[[LaunchFacts, Evidence | None], Decision]
 Case = tuple[LaunchFacts, Evidence | None]
@@ -81,6 +84,8 @@ def verdict_by_table(facts: LaunchFacts, evidence: Evidence | None) -> Verdict:
     row proves. R06 turns a relaunch of an attempt out of time into an end.
     """
     verdict = _unpinned_row(facts) if facts.pin is None else _pinned_row(evidence)
+    if verdict is Verdict.RELAUNCH and facts.child_record_seen is not False:
+        return Verdict.RECOVERY_REQUIRED
     if verdict is Verdict.RELAUNCH and facts.out_of_time:
         return Verdict.NOTHING_RAN
     return verdict
@@ -137,10 +142,20 @@ def test_every_verdict_occurs_and_says_why() -> None:
 
 
 @given(st.sampled_from(FACTS), st.sampled_from(EVIDENCE))
-def test_with_a_pin_only_the_evidence_and_the_time_left_decide(facts: LaunchFacts, evidence: Evidence) -> None:
+def test_with_a_pin_only_evidence_records_and_the_time_left_decide(facts: LaunchFacts, evidence: Evidence) -> None:
     pinned = replace(facts, pin=PIN)
+    alike = replace(PINNED[0], child_record_seen=facts.child_record_seen, out_of_time=facts.out_of_time)
 
-    assert decide(pinned, evidence) == decide(replace(PINNED[0], out_of_time=facts.out_of_time), evidence)
+    assert decide(pinned, evidence) == decide(alike, evidence)
+
+
+@given(st.sampled_from(PINNED), st.sampled_from(EVIDENCE))
+def test_records_of_other_launches_matter_only_where_they_are_looked_for(
+    facts: LaunchFacts, evidence: Evidence
+) -> None:
+    unseen = decide(replace(facts, child_record_seen=None), evidence)
+
+    assert may_relaunch(evidence) or decide(facts, evidence) == unseen
 
 
 @given(st.sampled_from(UNPINNED), st.sampled_from(EVIDENCE))
@@ -162,7 +177,7 @@ def nothing_ran_is_proven(facts: LaunchFacts, evidence: Evidence | None) -> bool
         return False
     if evidence.same_boot and evidence.lock is LockState.HELD:
         return False
-    if evidence.child_alive is True:
+    if evidence.child_alive is True or facts.child_record_seen is not False:
         return False
     if evidence.exit is not None:
         return not evidence.exit.ran and evidence.exit.error is None

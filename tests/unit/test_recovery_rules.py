@@ -8,11 +8,11 @@ import pytest
 
 from shared.model.attempt import AttemptState, Invoke
 from shared.model.evidence import Evidence, LockState
-from shared.policy.recovery import LaunchFacts, Verdict, decide
+from shared.policy.recovery import LaunchFacts, Verdict, decide, may_relaunch
 from tests.support.evidence import CHILD, NO_SUCH_COMMAND, NOT_RAN, NOTHING_LEFT, PIN, RAN
 
 LAUNCHING = LaunchFacts(AttemptState.LAUNCHING, None, Invoke.PENDING, False, False)
-PINNED = LaunchFacts(AttemptState.RUNNING, PIN, Invoke.CALLED, True, None)
+PINNED = LaunchFacts(AttemptState.RUNNING, PIN, Invoke.CALLED, True, False)
 
 
 @pytest.mark.req("R03")
@@ -80,3 +80,13 @@ def test_an_attempt_out_of_time_is_never_relaunched(case: tuple[LaunchFacts, Evi
     assert decide(facts, evidence).verdict is Verdict.RELAUNCH, "control: in time it is"
 
     assert decide(replace(facts, out_of_time=True), evidence).verdict is Verdict.NOTHING_RAN
+
+
+@pytest.mark.req("R04")
+@pytest.mark.parametrize("seen", [True, None])
+def test_a_launch_that_the_store_forgot_keeps_a_pinned_one_from_being_relaunched(seen: bool | None) -> None:
+    """An older copy of the store knows the pin of a launch that ran nothing, and not the later launch that ran."""
+    assert may_relaunch(NOTHING_LEFT)
+    assert decide(PINNED, NOTHING_LEFT).verdict is Verdict.RELAUNCH
+
+    assert decide(replace(PINNED, child_record_seen=seen), NOTHING_LEFT).verdict is Verdict.RECOVERY_REQUIRED
