@@ -55,7 +55,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
     "Work": {
         "run": Entry("shared.commands.run:main", "run a command and follow it: its output, its exit code"),
         "submit": Entry("shared.commands.submit:main", "hand in work and print its id"),
-        "work": Entry("shared.commands.work:main", "list, show, logs, cancel, retry, hold, release"),
+        "work": Entry("shared.commands.work:main", "list, show, logs, cancel, retry, hold, release, inject, interrupt"),
         "binding": Entry("shared.commands.binding:main", "how bindings do: list, release, quarantine"),
         "attempt": Entry("shared.commands.attempt:main", "show, reconcile, confirm-stopped, cancel"),
         "gate": Entry("shared.commands.gate:main", "list, admit, refuse"),
