@@ -12,6 +12,7 @@ from chaos.simulation.actors import Stage
 from chaos.simulation.jobs import Job as Behaviour
 from shared.errors import NotFoundError, RefusedError
 from shared.ids import WorkId, work_id
+from shared.model.work import Reason, WorkState
 from shared.store.contract import Store, Tx
 
 PERSON = "a person"
@@ -20,6 +21,7 @@ ANSWER_LOST = 0.3
 RETRIES_TRIED = 4
 HELD_LOOKS = 3
 ROUTINES_MAX = 100
+WORKS_MAX = 100
 
 
 class Wishes:
@@ -52,7 +54,8 @@ class Wishes:
     @property
     def is_done(self) -> bool:
         """Nothing is left to say."""
-        return not (self._to_feed or self._to_retry or self._to_hold or self._held or self._quarantined())
+        said = self._to_feed or self._to_retry or self._to_hold or self._held
+        return not (said or self._quarantined() or self._still_held())
 
     def act(self, store: Store, *, submitted: int) -> None:
         """Say some of it, of Works up to that number.
@@ -70,6 +73,8 @@ class Wishes:
                 del self._to_retry[number]
         for binding in self._quarantined():
             self._say(store, partial(_mend, binding=binding))
+        for name in self._still_held():
+            self._say(store, partial(_release, name=name))
 
     def _feed(self, store: Store, submitted: int) -> None:
         """Hand in the next input of each Work under its key; where no answer is heard, the same once more the next time."""
@@ -106,6 +111,11 @@ class Wishes:
     def _quarantined(self) -> list[str]:
         routines = self._stage.look(lambda tx: tx.routines(limit=ROUTINES_MAX))
         return [one.binding for one in routines if one.quarantined_at_us is not None]
+
+    def _still_held(self) -> list[WorkId]:
+        """Works whose release was said, and which the store holds all the same: it has lost that word."""
+        held = self._stage.look(lambda tx: tx.works(states=(WorkState.HELD,), after=0, limit=WORKS_MAX))
+        return [work.id for work in held if work.reason is Reason.HOLD and work.number not in self._held]
 
     def _say(self, store: Store, transition: Callable[[Tx], None]) -> bool:
         """Whether it was taken; what is refused changes nothing."""

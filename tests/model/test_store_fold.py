@@ -26,7 +26,7 @@ from tests.support.transitions import READS
 SEED = int(os.environ.get("TENURE_SEED") or random.SystemRandom().randrange(2**32))
 ROUNDS_MIN, ROUNDS_MAX = 2, 18
 EXAMPLES, STEPS = 40, 50
-LONG_EXAMPLES, LONG_STEPS = 2_000, 150
+LONG_EXAMPLES, LONG_STEPS = 300, 120
 PHASES = (Phase.generate, Phase.shrink)
 
 A, E, W, V = AttemptState, AttemptEvent, WorkState, WorkEvent
