@@ -15,6 +15,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -108,8 +109,8 @@ class Lanes:
         if waiting:
             lane.cell, lane.began = waiting.popleft(), time.monotonic()
             assert lane.process.stdin is not None
-            lane.process.stdin.write(f"{lane.cell}\n".encode())
-            lane.process.stdin.flush()
+            with suppress(BrokenPipeError):  # it died meanwhile, as its answer will say
+                os.write(lane.process.stdin.fileno(), f"{lane.cell}\n".encode())
 
     def _start(self) -> _Lane:
         self._started += 1
