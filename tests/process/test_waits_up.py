@@ -49,6 +49,12 @@ def armed(site: UpSite, boundary: Boundary, side: Side) -> dict[str, str]:
     return {"TENURE_ARM": f"{boundary}:{side}:KILL", "TENURE_DRILL": DRILL_ID}
 
 
+def hit_and_disarmed(site: UpSite) -> None:
+    """Somebody was killed there; whoever starts from now on goes past it."""
+    wait_until((site.home / "drill.log").exists, "the boundary was reached")
+    (site.home / "drill").unlink()
+
+
 def kinds(site: UpSite) -> list[str]:
     return [event["kind"] for event in site.json("events", "--limit", "1000")["items"]]
 
@@ -157,6 +163,7 @@ def test_a_parked_work_is_cancelled_at_once(site: UpSite) -> None:
 def test_a_worker_killed_around_the_park_parks_the_job_once(site: UpSite, side: Side) -> None:
     with site.up(env=armed(site, Boundary.PARK_COMMIT, side)):
         work = site.submit("waits")
+        hit_and_disarmed(site)
         site.await_state(work, "waiting")
         publish(site, "review.given", "--correlate", "pr-7")
         site.await_state(work, "completed")
@@ -174,6 +181,7 @@ def test_a_worker_killed_around_a_declaration_records_it_once(site: UpSite, side
         work = site.submit("late")
         wait_until((site.folder / "started").exists, "the job runs")
         (site.folder / "go").touch()
+        hit_and_disarmed(site)
         site.await_state(work, "completed")
 
     assert Boundary.DECLARE_COMMIT in (site.home / "drill.log").read_text()
@@ -188,6 +196,7 @@ def test_a_coordinator_killed_around_a_wake_resumes_once(site: UpSite, side: Sid
         work = site.submit("waits")
         site.await_state(work, "waiting")
         publish(site, "review.given", "--correlate", "pr-7")
+        hit_and_disarmed(site)
         site.await_state(work, "completed")
 
     assert Boundary.WAKE_COMMIT in (site.home / "drill.log").read_text()
