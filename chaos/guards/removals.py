@@ -274,7 +274,10 @@ def unreadable_is_not_absent() -> AbstractContextManager[None]:
     decide = vars(worker.ending)["decide"]
 
     def without(facts: Any, evidence: Any) -> Decision:
-        return decide(facts, None if evidence is None else replace(evidence, unreadable=()))  # type: ignore[no-any-return]
+        if evidence is None or not evidence.unreadable:
+            return decide(facts, evidence)  # type: ignore[no-any-return]
+        absent = replace(facts, child_record_seen=False)  # the look at all records, which could not read it either
+        return decide(absent, replace(evidence, unreadable=()))  # type: ignore[no-any-return]
 
     return replaced(worker.ending, "decide", without)
 
