@@ -28,7 +28,9 @@ def failed(monkeypatch: pytest.MonkeyPatch) -> Outcome:
     monkeypatch.setattr(
         worker.ending,
         "decide",
-        lambda facts, evidence: decide(facts, evidence and replace(evidence, child=None, child_alive=None)),
+        lambda facts, evidence: decide(
+            replace(facts, child_record_seen=False), evidence and replace(evidence, child=None, child_alive=None)
+        ),
     )
     for seed in range(500):
         outcome = simulate(seed)
