@@ -200,6 +200,7 @@ CONTROLS = (
             {
                 "no_next_attempt_starts_beside_an_unproven_one",
                 "a_retry_that_fired_still_waits_for_the_proof_of_the_stop",
+                "an_interrupt_fences_the_attempt_and_leaves_its_work_ready_with_every_input",
                 "a_person_s_retry_of_what_is_not_to_be_retried_is_refused_and_changes_nothing",
                 "a_cancel_of_one_attempt_ends_exactly_it_and_settles_its_work",
                 "without_a_recorded_proof_a_persons_settling_frees_nothing",

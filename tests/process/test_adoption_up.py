@@ -53,6 +53,11 @@ class Up:
         self.process.wait()
         self._harness.wait(lambda: all(_is_gone(pid) for pid in below), "every process of tenure up is dead")
 
+    def end(self) -> None:
+        """Kill everything, also the zygote of a worker that died by itself, which may be on its way out still."""
+        self.kill_everything()
+        self._reaper.kill_all()
+
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[Harness]:
@@ -125,7 +130,7 @@ def test_a_job_lost_before_its_launch_is_relaunched_and_no_retry_spent(
     assert (attempt, status, output) == (1, 3, OUTPUT)
     assert epoch > 1
     assert history.segments[history.attempts_of(work_id)[0].id][-1].relaunched
-    up.kill_everything()
+    up.end()
 
 
 def _all_run(harness: Harness) -> bool:
