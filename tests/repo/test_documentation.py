@@ -99,7 +99,7 @@ def test_configurations_are_found_where_they_are() -> None:
 
 @pytest.mark.parametrize("line", sorted({call for page in PAGES for call in calls(page)}))
 def test_every_command_shown_exists_and_takes_its_options(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = line.split(" -- ")[0].split()[1:]
+    words = line.split(" -- ", maxsplit=1)[0].split()[1:]
     depth = 2 if words[0] in SUBCOMMANDS and len(words) > 1 else 1
 
     taken = _help(words[:depth], capsys)
