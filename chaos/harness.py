@@ -19,7 +19,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from chaos.history import History, Job, output_in, record
+from chaos.history import History
+from chaos.job import Job
+from chaos.recording import Known, output_in, record
 from chaos.witness import Witness
 from shared import boundary
 from shared.boundary import Boundary
@@ -273,13 +275,8 @@ class Harness:
 
     def history(self) -> History:
         """Everything the checks look at."""
-        return record(
-            self.store,
-            output_in(self.home.attempts),
-            jobs=self.jobs,
-            lines=self.witness.lines(),
-            config=self.config,
-        )
+        known = Known(self.jobs, self.witness.lines(), self.config)
+        return record(self.store, output_in(self.home.attempts), known)
 
     def reached(self) -> list[str]:
         """Lines of the drill's log: every armed boundary that was reached, `ORDER PID TICKS` each."""

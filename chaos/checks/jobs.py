@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from chaos.history import History, Job
+from chaos.history import History
+from chaos.job import Job
 from chaos.witness import Mark
 from shared.model.attempt import Attempt, AttemptState, FailureClass
 from shared.model.work import Work, WorkState

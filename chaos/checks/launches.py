@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chaos.checks.processes import Process, processes
-from chaos.history import Go, History, pins_in
+from chaos.history import History, pins_in
+from chaos.seen import Go
 from chaos.witness import Mark
 from shared.ids import WorkId
 from shared.model.attempt import AttemptState

@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from chaos.checks.inputs import RETRY, TIMER, is_retried_by_person, is_spent
 from chaos.checks.slots import ENDINGS
-from chaos.history import History, Job
+from chaos.history import History
+from chaos.job import Job
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, FailureClass, Snapshot
 from shared.model.instant import US_PER_S

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chaos.harness import COORDINATOR, DRILL_ID, Running
-from chaos.history import Job
+from chaos.job import Job
 from chaos.matrix.cell import CameTo, Cell, Harm, Scene, Who
 from chaos.matrix.scene import JOB_S, STATUS
 from chaos.matrix.stage import RETRIED_ONCE, WORKER, Stage, is_stopped, send

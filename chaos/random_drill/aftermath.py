@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaos.harness import Harness, StillWaitingError
-from chaos.history import Fault, History, Seen, output_in, record
+from chaos.history import History
 from chaos.random_drill.load import PlannedJob
 from chaos.random_drill.operator import Answer, Operator
 from chaos.random_drill.processes import Blow
 from chaos.random_drill.roster import Admission, Roster
 from chaos.random_drill.watch import Watch, lives
+from chaos.recording import Known, output_in, record
+from chaos.seen import Fault, Seen
 from chaos.witness import Mark
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt
@@ -61,14 +63,9 @@ def look_back(harness: Harness, roster: Roster, operator: Operator, watch: Watch
     """Read and see everything, at rest."""
     works = harness.read(lambda tx: {work.id: work for work in all_works(tx)})
     jobs = roster.found(works.values())
-    history = record(
-        harness.store,
-        output_in(harness.home.attempts),
-        jobs=roster.jobs(works),
-        lines=harness.witness.lines(),
-        config=harness.config,
-        seen=Seen(faults=(*watch.processes.faults, *logged_errors(harness.logs)), looks=tuple(watch.looks)),
-    )
+    seen = Seen(faults=(*watch.processes.faults, *logged_errors(harness.logs)), looks=tuple(watch.looks))
+    known = Known(roster.jobs(works), harness.witness.lines(), harness.config, seen)
+    history = record(harness.store, output_in(harness.home.attempts), known)
     history = replace(history, lives=lives(watch.processes, history.events))
     broken = {}
     for attempt in history.attempts.values():

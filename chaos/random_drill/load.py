@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from chaos.history import Job
+from chaos.job import Job
 from shared.ids import WorkId
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import Binding, Config, RetryPolicy, ScopeConfig, Settings

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaos.harness import COORDINATOR, Harness, Running
-from chaos.history import PAGE, Fault
 from chaos.random_drill.disk import FULL_WORDS, fill
 from chaos.random_drill.plan import STANDBY, Held
+from chaos.recording import PAGE
+from chaos.seen import Fault
 from shared import boundary
 from shared.boundary import Boundary
 from shared.model.attempt import Attempt

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from chaos.history import Job
+from chaos.job import Job
 from chaos.random_drill.load import NUMBER_VARIABLE, PlannedJob
 from shared.ids import WorkId
 from shared.model.work import NewWork, Work

@@ -6,8 +6,9 @@ import time
 from dataclasses import dataclass, field
 
 from chaos.harness import COORDINATOR, Harness
-from chaos.history import Life, Look, look
 from chaos.random_drill.processes import Processes
+from chaos.recording import look
+from chaos.seen import Life, Look
 from shared.ids import Incarnation
 from shared.model.host import WorkerState
 from shared.store.contract import Event, ReadTx

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import coordinator.bootstrap
 import worker.bootstrap
-from chaos.history import Fault, Go
+from chaos.seen import Fault, Go
 from chaos.simulation.baton import Baton
 from chaos.simulation.clock import SimulatedBell, SimulatedClock
 from chaos.simulation.files import Disk

@@ -6,7 +6,10 @@ import random
 from collections import Counter
 from functools import partial
 
-from chaos.history import History, Job, Life, Look, Seen, Tick, look, record
+from chaos.history import History
+from chaos.job import Job
+from chaos.recording import Known, look, record
+from chaos.seen import Life, Look, Seen, Tick
 from chaos.simulation.actors import Stage
 from chaos.simulation.baton import Actor, Baton
 from chaos.simulation.harm import EVERYBODY, Harm, Kind
@@ -383,14 +386,9 @@ class Director:
             ticks=() if self._is_time_unsure else tuple(self._ticks),
             accepted=() if setback is not None and setback.has_happened else tuple(self._person.wishes.accepted),
         )
-        return record(
-            self.stage.observer,
-            lambda _attempt: "",
-            jobs=[self._job(number) for number in range(1, len(self._person.asked) + 1)],
-            lines=self.stage.jobs.lines,
-            config=self._config,
-            seen=seen,
-        )
+        jobs = [self._job(number) for number in range(1, len(self._person.asked) + 1)]
+        known = Known(jobs, self.stage.jobs.lines, self._config, seen)
+        return record(self.stage.observer, lambda _attempt: "", known)
 
     @property
     def _is_time_unsure(self) -> bool:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chaos.history import Backward, Life, all_events, pins_in
+from chaos.history import pins_in
+from chaos.recording import all_events
+from chaos.seen import Backward, Life
 from chaos.simulation.actors import Stage
 from chaos.simulation.homes import Homes
 from chaos.simulation.past import Past

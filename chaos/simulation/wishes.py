@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from chaos.history import Accepted
+from chaos.seen import Accepted
 from chaos.simulation.actors import Stage
 from chaos.simulation.jobs import Job as Behaviour
 from shared.errors import NotFoundError, RefusedError

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chaos.history import Go, History, Job, Life, Look, Seen, record
+from chaos.history import History
+from chaos.job import Job
+from chaos.recording import Known, record
+from chaos.seen import Go, Life, Look, Seen
 from chaos.witness import OUTPUT, Line, Mark
 from shared.ids import Incarnation, WorkId
 from shared.model.attempt import AttemptState, Ending, FailureClass, LeaseKey
@@ -96,14 +99,8 @@ class Story:
     def record(self) -> History:
         lives = (Life(self.first, 0, None), Life(Incarnation("worker-3.1"), 0, self.seq() - 2))
         looks = tuple(Look(at * 10 * US_PER_S, True, frozenset()) for at in range(3))
-        return record(
-            self.world.store,
-            lambda _: OUTPUT,
-            jobs=self.jobs,
-            lines=self.lines,
-            config=CONFIG,
-            seen=Seen(gos=tuple(self.gos), lives=lives, looks=looks),
-        )
+        seen = Seen(gos=tuple(self.gos), lives=lives, looks=looks)
+        return record(self.world.store, lambda _: OUTPUT, Known(self.jobs, self.lines, CONFIG, seen))
 
 
 def clean_history() -> History:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from chaos.history import Accepted, History, Tick
+from chaos.history import History
+from chaos.seen import Accepted, Tick
 from chaos.simulation.harm import Harm, Kind
 from chaos.simulation.jobs import Job
 from chaos.simulation.run import Options, simulate

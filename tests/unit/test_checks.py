@@ -10,7 +10,8 @@ import pytest
 
 from chaos.checks import CHECKS, examine
 from chaos.checks.launches import launches_follow_their_pin
-from chaos.history import Backward, Fault, History, Life, Look
+from chaos.history import History
+from chaos.seen import Backward, Fault, Life, Look
 from chaos.witness import Line, Mark, parse
 from shared.ids import Incarnation, WorkId
 from shared.model.attempt import AttemptState, Exclusion

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from chaos.history import Fault
 from chaos.random_drill.aftermath import Aftermath, broken_output, logged_errors
 from chaos.random_drill.expectations import EXPECTATIONS
 from chaos.random_drill.load import CONFIG, NUMBER_VARIABLE, Cancel, Kind, PlannedJob, Via, counted
 from chaos.random_drill.operator import Answer
 from chaos.random_drill.roster import Admission, number_of
+from chaos.seen import Fault
 from chaos.witness import Line, Mark
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import AttemptState

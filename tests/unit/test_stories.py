@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from chaos.checks import Finding
-from chaos.history import History, Job
+from chaos.history import History
+from chaos.job import Job
 from chaos.results import Lane, Span, Story, StoryMark
 from chaos.stories import SILENCE_US_MAX, Harm, stories
 from chaos.witness import Line, Mark
