@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from chaos.random_drill.aftermath import Aftermath
 from chaos.results import Figure
 from chaos.stories import LEADER, Harm
-from shared.model.instant import US_PER_MS
-from shared.model.settings import US_PER_HOUR
+from shared.model.instant import US_PER_HOUR, US_PER_MS
 from shared.store.contract import Event
 
 _GOES_ON = frozenset({"adopted", "relaunched", "recovery_required", "succeeded", "failed", "timed_out", "cancelled"})

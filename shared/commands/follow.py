@@ -6,15 +6,16 @@ and in files, so it outlives coordinator and workers, and a busy store costs it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from shared.commands.attendance import attendance
 from shared.commands.open_home import OpenHome
 from shared.commands.outcome import Outcome, outcome
 from shared.commands.output import Outputs
 from shared.errors import NotFoundError, StoreBusyError
-from shared.ids import WorkId
+from shared.ids import AttemptId, WorkId, attempt_directory
 from shared.model.attempt import Attempt
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.work import Work
@@ -37,13 +38,26 @@ class Seen:
     work: Work
     attempts: tuple[Attempt, ...]
 
-    def directories(self, number: int | None = None) -> list[str]:
-        """Folders of launches that were let through their gate, oldest first; of one attempt, or of all."""
-        return [
-            attempt.pin.directory
-            for attempt in self.attempts
-            if attempt.pin is not None and number in {None, attempt.number}
-        ]
+
+class Launches:
+    """The folders of a Work's launches. An attempt has several when it was parked and resumed, or launched anew as nothing ran."""
+
+    def __init__(self, attempts_dir: Path) -> None:
+        self._attempts_dir = attempts_dir
+        self._of_ended: dict[AttemptId, list[str]] = {}
+
+    def of(self, attempts: Sequence[Attempt]) -> list[str]:
+        """Names of those that are there, in the order of attempts and epochs. An adoption adds none: what runs keeps its folder."""
+        return [name for attempt in attempts for name in self._of_one(attempt)]
+
+    def _of_one(self, attempt: Attempt) -> list[str]:
+        found = self._of_ended.get(attempt.id)
+        if found is None:
+            names = [attempt_directory(attempt.id, epoch) for epoch in range(1, attempt.epoch + 1)]
+            found = [name for name in names if (self._attempts_dir / name).is_dir()]
+            if attempt.ended_at_us is not None:
+                self._of_ended[attempt.id] = found
+        return found
 
 
 def look(tx: ReadTx, work_id: WorkId) -> Seen:
@@ -73,6 +87,7 @@ class Follower:
         self._work_id = work_id
         self._outputs = outputs
         self._number = number
+        self._launches = Launches(home.place.attempts)
         self._watch = _Watch(home, say)
         self._seen: Seen | None = None
 
@@ -88,7 +103,8 @@ class Follower:
         while True:
             news = self._look()
             if self._seen is not None:
-                self._outputs.point_at(self._seen.directories(self._number))
+                followed = [each for each in self._seen.attempts if self._number in {None, each.number}]
+                self._outputs.point_at(self._launches.of(followed))
                 end = outcome(self._seen.work, self._seen.attempts)
                 if end is not None:
                     self._outputs.drain()

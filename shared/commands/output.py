@@ -117,8 +117,8 @@ def say_dropped(file: str, count: int) -> None:
 class Outputs:
     """The outputs of a Work, launch after launch, to their sinks.
 
-    A launch that was let through its gate keeps its directory through every adoption; only where nothing ran is there another
-    one. So what is read is whole and comes once.
+    A launch that was let through its gate keeps its directory through every adoption; there is another one only where nothing
+    ran, or once it had ended and was resumed. So what is read is whole and comes once.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from shared.commands.arguments import Parser, add_json, likely, whole_number, work_named
 from shared.commands.cancel import cancel
 from shared.commands.control import hold, release, retry
-from shared.commands.follow import Follower, look
+from shared.commands.follow import Follower, Launches, look
 from shared.commands.intent_text import intent_lines, intent_view
 from shared.commands.json_views import work_facts, work_view
 from shared.commands.open_home import OpenHome, opened
@@ -130,7 +130,9 @@ def _copy(door: OpenHome, work_id: WorkId, sinks: list[tuple[str, Sink]], *, num
     outputs = Outputs(door.place.attempts, sinks, say_dropped)
     try:
         if not follow:
-            outputs.point_at(seen.directories(number)[-1:])
+            launches = Launches(door.place.attempts)
+            newest = [each for each in reversed(seen.attempts) if number in {None, each.number}]
+            outputs.point_at(next((names for each in newest if (names := launches.of([each]))), []))
             outputs.drain()
             return 0
         end = Follower(door, work_id, outputs, _say, number=number).run()

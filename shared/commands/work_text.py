@@ -12,8 +12,9 @@ from shared.model.attempt import Attempt, AttemptState, Exclusion, Segment
 from shared.model.budget import plain
 from shared.model.cancel import Cancellation
 from shared.model.host import StopOrder
-from shared.model.instant import Instant
+from shared.model.instant import US_PER_MINUTE, Instant
 from shared.model.timer import Timer, timer_due_us
+from shared.model.usage import MINUTES
 from shared.model.wait import Awaited, WaitState
 from shared.model.work import Reason, Work, WorkKind, WorkState
 from shared.policy.lease import is_live
@@ -135,8 +136,11 @@ def _work_rows(work: Work) -> list[list[str]]:
 
 
 def usage_text(attempt: Attempt) -> str:
-    """What an attempt consumed: `0.5 minutes, 1.7 usd`."""
-    return ", ".join(f"{plain(amount)} {unit}" for unit, amount in attempt.usage.amounts)
+    """What an attempt consumed: `3m 20s, 1.7 usd`. Of minutes two places are enough for people; `--json` has them all."""
+    return ", ".join(
+        duration(int(amount * US_PER_MINUTE)) if unit == MINUTES else f"{plain(amount)} {unit}"
+        for unit, amount in attempt.usage.amounts
+    )
 
 
 def _attempt_lines(facts: AttemptFacts, now: Instant, ink: Ink) -> list[str]:
@@ -191,6 +195,8 @@ def stop_text(attempt: Attempt, order: StopOrder | None) -> str:
         return f"proven ({attempt.exclusion_proof}), slot free"
     if attempt.state is AttemptState.RECOVERY_REQUIRED:
         return "unproven, slot held until a person decides"
+    if attempt.state is AttemptState.PARKED:
+        return "nothing of it runs, slot free"
     if attempt.ended_at_us is None:
         return "not ended, slot held"
     tries = "" if order is None or not order.tries else f" after {counted_tries(order.tries)}"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 US_PER_S = 1_000_000
 US_PER_MS = 1_000
+US_PER_MINUTE = 60 * US_PER_S
+US_PER_HOUR = 60 * US_PER_MINUTE
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 from shared.errors import UnsupportedError
 from shared.ids import is_work_id
 from shared.model.budget import Budget
-from shared.model.instant import US_PER_S
+from shared.model.instant import US_PER_HOUR, US_PER_MINUTE, US_PER_S
 from shared.model.work import WorkKind
 
 Executor = Literal["shell", "agent", "claude-code"]
@@ -27,8 +27,6 @@ Replay = Literal["never", "safe"]
 RetryCause = Literal["failure", "timeout"]
 OnExhausted = Literal["fail", "hold"]
 
-US_PER_MINUTE = 60 * US_PER_S
-US_PER_HOUR = 60 * US_PER_MINUTE
 LIMIT_MAX = 100_000
 OUTPUT_MAX_BYTES = 64 * 1024 * 1024
 QUARANTINE_AFTER = 5

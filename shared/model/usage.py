@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
 
 from shared.errors import RefusedError
+from shared.model.instant import US_PER_MINUTE
 
 TURNS, ATTEMPTS, MINUTES = "turns", "attempts", "minutes"
 COUNTED = (TURNS, ATTEMPTS)
@@ -22,7 +23,6 @@ PLACES = Decimal("1e-12")
 AMOUNT_MAX = Decimal("1e12")
 UNITS_MAX = 16
 
-US_PER_MINUTE = 60_000_000
 
 _EXACT = Context(prec=80)  # wide enough for any sum of amounts
 _UNIT = re.compile(r"[a-z][a-z0-9_.-]{0,31}")

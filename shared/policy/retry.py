@@ -15,8 +15,8 @@ from enum import StrEnum
 
 from shared.ids import WorkId
 from shared.model.attempt import FailureClass, RetryHint
-from shared.model.instant import US_PER_S, Instant
-from shared.model.settings import US_PER_HOUR, US_PER_MINUTE, Exponential, RetryPolicy
+from shared.model.instant import US_PER_HOUR, US_PER_MINUTE, US_PER_S, Instant
+from shared.model.settings import Exponential, RetryPolicy
 from shared.model.timer import TimerKind
 from shared.model.work import Reason, WorkKind
 

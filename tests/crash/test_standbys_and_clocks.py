@@ -15,8 +15,8 @@ from chaos.harness import COORDINATOR, Harness
 from chaos.witness import Mark
 from shared.ids import WorkId
 from shared.model.attempt import Attempt
-from shared.model.instant import US_PER_MS
-from shared.model.settings import US_PER_HOUR, Settings
+from shared.model.instant import US_PER_HOUR, US_PER_MS
+from shared.model.settings import Settings
 from shared.process.filelock import holders
 from shared.store.contract import Event
 

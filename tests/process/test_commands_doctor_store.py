@@ -11,7 +11,7 @@ import pytest
 
 from shared.commands import findings_store
 from shared.ids import WorkId
-from shared.model.instant import US_PER_S
+from shared.model.instant import US_PER_MINUTE, US_PER_S
 from shared.model.settings import Config, ScopeConfig, Settings
 from shared.model.stop import StopResult
 from shared.model.work import Reason
@@ -24,8 +24,6 @@ from tests.support.examinations import Found, finding, quiet_host
 from tests.support.passes import pass_record
 from tests.support.processes import Reaper
 from tests.support.waiting import wait_until
-
-MINUTE_US = 60 * US_PER_S
 
 
 @pytest.fixture
@@ -84,8 +82,8 @@ def test_silent_worker(home: CommandHome, found: Found, ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("age_us", "error", "expected"),
     [
-        (5 * MINUTE_US, None, {"passes.stale": "warning"}),
-        (MINUTE_US, None, {}),
+        (5 * US_PER_MINUTE, None, {"passes.stale": "warning"}),
+        (US_PER_MINUTE, None, {}),
         (0, "a row is damaged", {"passes.failing": "error"}),
     ],
 )

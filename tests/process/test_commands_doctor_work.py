@@ -10,13 +10,11 @@ import pytest
 
 from shared.commands.findings_work import STUCK_US
 from shared.ids import WorkId, work_of
-from shared.model.instant import US_PER_S
+from shared.model.instant import US_PER_MINUTE
 from shared.model.timer import TimerKind
 from tests.support.command_homes import Ask, CommandHome, asking, command_home
 from tests.support.examinations import Found, finding, quiet_host
 from tests.support.stores import BACKED_OFF, FAILED
-
-MINUTE_US = 60 * US_PER_S
 
 
 @pytest.fixture
@@ -43,13 +41,13 @@ def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
 def overdue(home: CommandHome, by_us: int) -> WorkId:
     """A Work whose timer should have fired so long ago."""
     due_at_us = home.clock.now().wall_us - by_us
-    change = replace(BACKED_OFF, backoff_us=MINUTE_US, timer=TimerKind.HINT, due_at_us=due_at_us)
+    change = replace(BACKED_OFF, backoff_us=US_PER_MINUTE, timer=TimerKind.HINT, due_at_us=due_at_us)
     return work_of(home.ended(home.staff(), FAILED, change).attempt_id)
 
 
 @pytest.mark.req("V04", "O13")
 def test_a_retry_that_nobody_asks_for(home: CommandHome, found: Found, ask: Ask) -> None:
-    work_id = overdue(home, STUCK_US + MINUTE_US)
+    work_id = overdue(home, STUCK_US + US_PER_MINUTE)
 
     assert found() == {"retries.stuck": "error"}
     assert f"{work_id} should have been tried again 3m" in ask("doctor").out
@@ -60,6 +58,6 @@ def test_a_retry_that_nobody_asks_for(home: CommandHome, found: Found, ask: Ask)
 
 @pytest.mark.req("V04")
 def test_a_retry_that_is_due_is_left_its_time(home: CommandHome, found: Found) -> None:
-    overdue(home, STUCK_US - MINUTE_US)
+    overdue(home, STUCK_US - US_PER_MINUTE)
 
     assert found() == {}

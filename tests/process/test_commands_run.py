@@ -174,6 +174,25 @@ def test_interrupt_detaches_and_the_work_goes_on(home: CommandHome, start: Calla
     assert (follower.wait(), follower.out) == (0, b"begun\nended\n")
 
 
+def test_output_is_whole_over_a_wait(home: CommandHome, start: Callable[..., Running]) -> None:
+    worker = home.staff()
+    running = start("run", "--", "a")
+    key = launched(home, worker)
+    home.say(key, b"before ")
+    running.wait_out(b"before ")
+    home.park(key)
+    assert home.call("work", "logs", "w1").out == "before "
+    assert "nothing of it runs, slot free" in home.call("work", "show", "w1").out
+
+    resumed = home.launch_again(key, worker)
+    home.say(resumed, b"after")
+    home.end(resumed, ending(0))
+
+    assert running.wait() == 0
+    assert running.out == b"before after"
+    assert home.call("work", "logs", "w1").out == "before after"
+
+
 def test_with_nothing_up_it_says_so_once_and_waits(home: CommandHome, start: Callable[..., Running]) -> None:
     running = start("run", "--", "a")
     said = f"tenure: nothing is up; waiting\n  start it: tenure --home {home.home} up\n"

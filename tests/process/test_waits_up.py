@@ -88,12 +88,14 @@ def test_a_job_parks_holds_no_slot_and_goes_on_when_it_is_woken(site: UpSite) ->
         work = site.submit("waits")
         site.await_state(work, "waiting")
         assert site.pool()["in_use"] == 0
+        assert site.printed(work) == b"first\n"
         publish(site, "review.given", "--correlate", "pr-8")
         seq = publish(site, "review.given", "--correlate", "pr-7", "--data", '{"ok": true}')
         site.await_state(work, "completed")
 
     assert attempts(site, work) == [("succeeded", 2)]
-    last = site.printed(work).decode().splitlines()[-1]
+    first, last = site.printed(work).decode().splitlines()
+    assert first == "first"
     assert json.loads(last.removeprefix("woken ")) == {
         "seq": seq, "type": "review.given", "correlate": "pr-7", "data": {"ok": True},
     }  # fmt: skip

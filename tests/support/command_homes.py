@@ -24,6 +24,7 @@ from shared import cli
 from shared.clock import SystemClock
 from shared.ids import Incarnation, WorkId, attempt_directory
 from shared.model.attempt import AttemptState, Ending, FailureClass, LeaseKey
+from shared.model.event import NewEvent
 from shared.model.evidence import Pin, ProcessIdentity
 from shared.model.instant import US_PER_S
 from shared.model.settings import Config
@@ -33,6 +34,7 @@ from shared.process.identity import boot_id, pid_namespace
 from shared.store.contract import Store, Tx
 from shared.store.settling import change_after
 from shared.store.sqlite.store import open_store
+from tests.support.declarations import WAIT_TO_RESUME
 from tests.support.processes import Reaper
 from tests.support.stores import EXHAUSTED, SQLITE, UNPROVEN, World
 from tests.support.waiting import wait_until
@@ -108,7 +110,24 @@ class CommandHome(World):
         return key
 
     def directory(self, key: LeaseKey) -> Path:
-        return self.home / "attempts" / attempt_directory(key.attempt_id, 1)
+        """Of its latest launch: those who adopt it work in the same one."""
+        launch = self.attempt(key.attempt_id).launch_epoch
+        return self.home / "attempts" / attempt_directory(key.attempt_id, launch)
+
+    def park(self, key: LeaseKey) -> None:
+        """The job ends, to go on after a wait."""
+        self.store.write(lambda tx: tx.declare(key, [WAIT_TO_RESUME]))
+        outcome = self.outcome(key)
+        self.store.write(lambda tx: tx.park(key, outcome, proof="S1"))
+
+    def launch_again(self, key: LeaseKey, worker: Incarnation) -> LeaseKey:
+        """What it waited for comes, and it runs at the next epoch, in a directory of its own."""
+        self.store.write(lambda tx: tx.publish(NewEvent("tick", None, "null", "a test")))
+        resumed = self.resumed(key, worker)
+        self.store.write(lambda tx: tx.accept(resumed, invoke_isolated=True))
+        self.store.write(lambda tx: tx.pin(resumed, self.pin(resumed)))
+        self.directory(resumed).mkdir(parents=True)
+        return resumed
 
     def say(self, key: LeaseKey, data: bytes, file: str = "out") -> None:
         """The job writes."""

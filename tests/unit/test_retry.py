@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from shared.ids import WorkId
 from shared.model.attempt import FailureClass, RetryHint
-from shared.model.instant import US_PER_S, Instant
-from shared.model.settings import ONE_ATTEMPT, RETRY_DELAYS_US, US_PER_MINUTE, Exponential, RetryPolicy
+from shared.model.instant import US_PER_MINUTE, US_PER_S, Instant
+from shared.model.settings import ONE_ATTEMPT, RETRY_DELAYS_US, Exponential, RetryPolicy
 from shared.model.timer import TimerKind
 from shared.model.work import Reason, WorkKind
 from shared.policy.retry import (
