@@ -178,7 +178,7 @@ def _ports(
     belt = BeltServer(home.attempts, completed)
     closing.callback(belt.stop)
     environment = job_environment(os.environ, prefix=Path(sys.prefix), home=home.path)
-    shell = ShellExecutor(environment, find_bwrap(environment["PATH"]))
+    shell = ShellExecutor(environment, find_bwrap(environment["PATH"]), home.attempts)
     return Ports(
         me=me,
         store=store,

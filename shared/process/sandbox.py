@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 
 from shared.errors import UnsupportedError
 
-PLAN_FORMAT = 1  # of the digest; raised when the same plan comes to mean something else
+PLAN_FORMAT = 2  # of the digest; raised when the same plan comes to mean something else
 PROBE_BOUND_S = 10.0
 
 
@@ -53,10 +53,15 @@ class SandboxPlan:
         }
         return json.dumps(facts, sort_keys=True, separators=(",", ":"))
 
-    def words(self, bwrap: str, cwd: str) -> tuple[str, ...]:
+    def words(self, bwrap: str, cwd: str, own: str | None = None) -> tuple[str, ...]:
         """What goes before the job's own words.
 
         Not `--die-with-parent`: a job outlives its shim, and is adopted.
+
+        Args:
+            own: The folder of this very launch, seen read-only whatever the plan covers: its belt is a socket in it, which whoever
+                holds the attempt next binds anew, and inputs too long for a line are files of it. Part of every plan, so it is
+                not in the digest. None: it is not shown.
 
         Raises:
             UnsupportedError: a path is not absolute, or is both read-only and writable.
@@ -74,6 +79,8 @@ class SandboxPlan:
             is_hidden = self.private_tmp and option == "--ro-bind" and _is_at_or_below(path, "/tmp")  # noqa: S108
             if path != "/" and not is_hidden:
                 words += [option, path, path]
+        if own is not None and not any(_is_at_or_below(own, path) for path in self.writable):
+            words += ["--ro-bind", own, own]
         return (*words, "--chdir", cwd, "--")
 
     def _binds(self) -> list[tuple[str, str]]:

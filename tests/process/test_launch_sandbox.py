@@ -37,7 +37,7 @@ def test_plans_that_mean_the_same_have_the_same_digest() -> None:
     assert plan.digest == replace(plan, writable=("/a", "/b", "/a")).digest
     assert len(plan.digest) == 64
     assert plan.canonical == (
-        '{"format":1,"network":false,"pid_namespace":true,"private_tmp":true,"read_only":["/"],"writable":["/a","/b"]}'
+        '{"format":2,"network":false,"pid_namespace":true,"private_tmp":true,"read_only":["/"],"writable":["/a","/b"]}'
     )
 
 
@@ -58,6 +58,9 @@ def test_the_words_of_a_plan() -> None:
         "bwrap --unshare-ipc --unshare-uts --unshare-net --unshare-pid --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp"
         " --bind /srv/data /srv/data --ro-bind /srv/data/keep /srv/data/keep --chdir /srv --"
     )
+    own = plan.words("bwrap", "/srv", "/home/a/w1.1.1")
+    assert " ".join(own).endswith(" --ro-bind /home/a/w1.1.1 /home/a/w1.1.1 --chdir /srv --"), "its own folder is seen"
+    assert plan.words("bwrap", "/srv", "/srv/data/w1.1.1") == plan.words("bwrap", "/srv"), "what it may change stays so"
     open_plan = replace(PLAN, network=True, private_tmp=False, pid_namespace=False)
     assert not {"--unshare-net", "--unshare-pid", "--tmpfs"} & set(open_plan.words("bwrap", "/"))
 

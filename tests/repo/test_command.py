@@ -162,6 +162,27 @@ def test_hot_command_imports_nothing_heavy(name: str) -> None:
     assert modules_after(f"from shared import cli; cli.load({name!r})") & HEAVY == set()
 
 
+OWN_OF_TOOL = {
+    *("shared", "shared.cli", "shared.rooms", "shared.errors", "shared.ids", "shared.clock", "shared.boundary"),
+    *("shared.commands", "shared.commands.arguments", "shared.commands.tool", "shared.model", "shared.model.instant"),
+}
+NOT_IN_A_HURRY = {"sqlite3", "logging", "subprocess", "threading", "datetime", "decimal", "tomllib", "hashlib", "queue"}
+
+
+@pytest.mark.parametrize("code", ["cli.load('tool')", "cli.main(['tool', 'turn', 'done', '--key', 'k'])"])
+def test_the_tool_of_jobs_imports_a_parser_and_a_socket(code: str) -> None:
+    """Jobs call it in a hurry: nothing of a store, a log, or a decision comes with it."""
+    found = modules_after(f"from shared import cli; {code}")
+
+    assert {
+        name for name in found if name.partition(".")[0] in {"shared", "worker", "coordinator", "chaos"}
+    } == OWN_OF_TOOL
+    assert {"argparse", "socket"} <= found
+    assert found & (HEAVY | NOT_IN_A_HURRY) == set()
+    other = modules_after("from shared import cli; cli.load('submit')")
+    assert other & NOT_IN_A_HURRY, "control: a command that opens the store brings some of it"
+
+
 def test_heavy_import_would_be_seen() -> None:
     assert modules_after("import psutil") & HEAVY == {"psutil"}
 

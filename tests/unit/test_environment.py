@@ -44,6 +44,24 @@ def test_the_tools_of_tenure_are_taken_out_of_the_path(own: str, path: str) -> N
     assert made(PATH=own)["PATH"] == path
 
 
+def test_a_job_is_told_where_the_command_is(tmp_path: Path) -> None:
+    """A virtual environment's `bin` is not on its PATH, so `tenure` is not found there by its name."""
+    here, elsewhere = tmp_path / "a b" / "bin" / "tenure", tmp_path / "usr" / "tenure"
+    for command in (here, elsewhere):
+        command.parent.mkdir(parents=True)
+        command.touch(0o755)
+    own = {"PATH": f"{here.parent}:{elsewhere.parent}"}
+
+    made = job_environment(own, prefix=here.parents[1], home=HOME)
+    assert (made["TENURE_COMMAND"], made["PATH"]) == (str(here), str(elsewhere.parent))
+
+    here.chmod(0o600)
+    made = job_environment(own, prefix=here.parents[1], home=HOME)
+    assert made["TENURE_COMMAND"] == str(elsewhere), "of an installation without a virtual environment"
+    elsewhere.unlink()
+    assert "TENURE_COMMAND" not in job_environment(own, prefix=here.parents[1], home=HOME), "control: there is none"
+
+
 def test_a_home_of_the_worker_s_own_environment_is_replaced() -> None:
     assert made(TENURE_HOME="/elsewhere")["TENURE_HOME"] == "/srv/.tenure"
 

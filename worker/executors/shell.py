@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from shared.errors import UnsupportedError
+from shared.ids import attempt_directory
 from shared.model.attempt import Snapshot
 from shared.model.instant import US_PER_S
 from shared.model.settings import SandboxConfig
@@ -21,15 +23,17 @@ class ShellExecutor:
     takes_input = False
     language = None
 
-    def __init__(self, environment: Mapping[str, str], bubblewrap: str | None) -> None:
+    def __init__(self, environment: Mapping[str, str], bubblewrap: str | None, attempts: Path | None = None) -> None:
         """Take what every launch starts from.
 
         Args:
             environment: Base environment of every job (see `worker.environment`); copied.
             bubblewrap: Path of `bwrap`; None where it is not installed.
+            attempts: Where the folders of the launches are, each of which its own job sees in its sandbox; None: it does not.
         """
         self._environment = dict(environment)
         self._bubblewrap = bubblewrap
+        self._attempts = attempts
 
     def sandbox_digest(self, snapshot: Snapshot) -> str | None:
         """See `Executor.sandbox_digest`."""
@@ -42,7 +46,7 @@ class ShellExecutor:
         return LaunchSpec(
             attempt_id=attempt.id,
             epoch=assignment.key.epoch,
-            argv=self._argv(snapshot),
+            argv=self._argv(assignment),
             env={**self._environment, "TENURE_WORK": attempt.work_id, **dict(snapshot.env), **layer},
             cwd=snapshot.cwd,
             stdin=b"".join(bodies) if bodies else None,
@@ -50,12 +54,16 @@ class ShellExecutor:
             output_max=snapshot.output_max_bytes or None,
         )
 
-    def _argv(self, snapshot: Snapshot) -> tuple[str, ...]:
+    def _argv(self, assignment: Assignment) -> tuple[str, ...]:
+        snapshot = assignment.snapshot
         if snapshot.sandbox is None:
             return snapshot.command
         if self._bubblewrap is None:
             raise UnsupportedError("its binding asks for a sandbox, and bubblewrap is not installed here")
-        return (*_plan(snapshot.sandbox).words(self._bubblewrap, snapshot.cwd), *snapshot.command)
+        own = None
+        if self._attempts is not None:
+            own = str(self._attempts / attempt_directory(assignment.attempt.id, assignment.key.epoch))
+        return (*_plan(snapshot.sandbox).words(self._bubblewrap, snapshot.cwd, own), *snapshot.command)
 
 
 def _plan(config: SandboxConfig) -> SandboxPlan:
