@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from shared.errors import TenureError
 from shared.ids import WorkId
 from shared.model.attempt import Snapshot
 from shared.model.settings import Config
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 
 APPROVAL = "approval"
 ANSWERS_MAX = 4_096
+WHY_CHARS_MAX = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,20 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A gate raised, or has not answered yet. `gate`: its name."""
+    """A gate raised, or has not answered yet.
+
+    Attributes:
+        gate: Its name.
+        why: One line for people; of an error its kind, and its text only where that is one of ours: others may quote a secret.
+    """
 
     gate: str
+    why: str = "it has not answered yet"
+
+    @property
+    def told(self) -> str:
+        """Both, as the Work says what holds it back."""
+        return f"{self.gate}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +130,7 @@ class Gates:
         self._done: queue.SimpleQueue[tuple[WorkId, str, Answer]] = queue.SimpleQueue()
         self._asked: dict[WorkId, str] = {}
         self._answers: dict[WorkId, tuple[str, Answer]] = {}
+        self._failed: dict[WorkId, Undecided] = {}
 
     def concerned(self, work: Work, snapshot: Snapshot, config: Config) -> list[Gate]:
         """The gates to ask about a Work's first start, in their order; one that fails to say so is to be asked."""
@@ -132,11 +146,14 @@ class Gates:
             self._asked[question.work.id] = question.digest
             self._submit(lambda: self._ask(gates, question))
             known = self._known(question)
-        return known if known is not None else Undecided(gates[0].name)
+        if known is not None:
+            return known
+        return self._failed.get(question.work.id) or Undecided(gates[0].name)  # asked again, it has failed all the same
 
     def forget(self, work_id: WorkId) -> None:
         """It has started, or is held: what was answered is used up."""
         self._answers.pop(work_id, None)
+        self._failed.pop(work_id, None)
 
     def _known(self, question: Question) -> Answer | None:
         while not self._done.empty():
@@ -146,6 +163,8 @@ class Gates:
             self._answers[work_id] = (digest, said)
         while len(self._answers) > ANSWERS_MAX:  # of Works that were cancelled meanwhile, or changed
             del self._answers[next(iter(self._answers))]
+        while len(self._failed) > ANSWERS_MAX:
+            del self._failed[next(iter(self._failed))]
         if question.work.id not in self._answers:
             return None
         digest, said = self._answers[question.work.id]
@@ -153,6 +172,7 @@ class Gates:
             return None
         if isinstance(said, Undecided):
             self.forget(question.work.id)
+            self._failed[question.work.id] = said
         return said
 
     def _ask(self, gates: Sequence[Gate], question: Question) -> None:
@@ -198,8 +218,8 @@ def digest_of(snapshot: Snapshot) -> str:
 def _concerns(gate: Gate, work: Work, snapshot: Snapshot, config: Config) -> bool:
     try:
         return gate.concerns(work, snapshot, config)
-    except Exception:
-        log.exception("gate.failed", extra={"gate": gate.name, "work": work.id})
+    except Exception as error:  # noqa: BLE001 - whatever it raises, it is to be asked
+        log.warning("gate.failed", extra={"gate": gate.name, "work": work.id, "why": _told(error)})
         return True
 
 
@@ -209,14 +229,24 @@ def _ask_all(gates: Sequence[Gate], question: Question) -> Answer:
         try:
             said: object = gate.decide(question)
         except BaseException as error:  # noqa: BLE001 - whatever it raises, it has not decided
-            log.warning("gate.undecided", extra={"gate": gate.name, "work": question.work.id, "why": repr(error)})
-            return Undecided(gate.name)
+            return _undecided(gate, question, _told(error))
         match said:
             case Hold(reason=reason):
                 return GateHold(gate.name, reason)
             case Admit():
                 continue
             case _:
-                log.warning("gate.undecided", extra={"gate": gate.name, "work": question.work.id, "why": repr(said)})
-                return Undecided(gate.name)
+                return _undecided(gate, question, f"its answer is none: a {type(said).__name__}")
     return Admit()
+
+
+def _undecided(gate: Gate, question: Question, why: str) -> Undecided:
+    said = Undecided(gate.name, why)
+    log.warning("gate.undecided", extra={"gate": gate.name, "work": question.work.id, "why": why})
+    return said
+
+
+def _told(error: BaseException) -> str:
+    """What went wrong in a gate. The text of an error that is none of ours may quote whatever the gate was handed."""
+    told = f": {error.code}: {error}" if isinstance(error, TenureError) else ""
+    return f"it failed with {type(error).__name__}{told}"[:WHY_CHARS_MAX]

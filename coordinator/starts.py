@@ -214,8 +214,8 @@ class Starts:
                     case GateHold() as hold:
                         stopped.append(start)
                         holds[start.work_id] = hold
-                    case Undecided():
-                        waits.append(Wait(start.work_id, Reason.GATE_UNDECIDED, None))
+                    case Undecided() as undecided:
+                        waits.append(Wait(start.work_id, Reason.GATE_UNDECIDED, undecided.told))
             objected = {start.work_id for start in stopped} | {wait.work_id for wait in waits}
             if not objected.intersection(work.id for work in ready):
                 return Plan((*stopped, *choice.starts), holds, (*choice.waits, *waits))

@@ -35,10 +35,14 @@ def check_gates(door: OpenHome) -> list[Finding]:
     ready = door.store.read(lambda tx: tx.works(states=(WorkState.READY,), after=0, limit=LOOKED_AT))
     undecided = [work for work in ready if work.reason is Reason.GATE_UNDECIDED]
     if undecided:
-        names = ", ".join(work.id for work in undecided[:NAMED_MAX])
-        message = f"a start gate does not decide on {counted(len(undecided), 'work')}: {names}"
-        step = "see the coordinator's log for the gate and why; it is asked again in each pass"
-        found.append(Finding("gates.undecided", Severity.ERROR, message, step))
+        by_gate: dict[str, list[Work]] = {}
+        for work in undecided:
+            by_gate.setdefault(work.reason_limit or "unknown: it has not decided", []).append(work)
+        for told, works in list(by_gate.items())[:NAMED_MAX]:
+            names = ", ".join(work.id for work in works[:NAMED_MAX])
+            message = f"gate {escaped(told)}; so {counted(len(works), 'work')} cannot start: {names}"
+            step = f"mend the gate: it is asked again in each pass; {door.command(f'work cancel {works[0].id}')} gives up instead"
+            found.append(Finding("gates.undecided", Severity.ERROR, message, step))
     return found
 
 

@@ -90,6 +90,8 @@ def _why(work: Work, now: Instant) -> str:
         return ""
     if work.reason is Reason.CAPACITY_SCOPE and work.reason_limit is not None:
         return f"  {work.reason}: scope {escaped(work.reason_limit)} is full"
+    if work.reason is Reason.GATE_UNDECIDED and work.reason_limit is not None:
+        return f"  {work.reason}: gate {escaped(work.reason_limit)}"
     return f"  {work.reason}: {WHY[work.reason]}"
 
 

@@ -118,7 +118,7 @@ class Work:
         number: The counter behind `id`; lists are ordered by it.
         pool: Capacity pool its executor counts against, as of its submission or last claim.
         reason: Why it does not start, or why it failed for good; None when nothing holds it.
-        reason_limit: The full pool or scope that `reason` speaks of; None when it speaks of none.
+        reason_limit: The full pool or scope that `reason` speaks of, or the gate with why it did not decide; None: of neither.
         revision: Grows with every change of this row; a claim decided on another revision is refused.
         ready_seq: Order among ready Work of one priority.
         attempts_used: Highest attempt number so far.

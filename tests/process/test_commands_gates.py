@@ -144,14 +144,21 @@ def test_what_is_held_is_shown_by_work_status_and_doctor(home: CommandHome, ask:
 
 
 @pytest.mark.req("G05", "C04")
-def test_doctor_tells_a_gate_that_holds_from_one_that_does_not_decide(home: CommandHome, found: Found) -> None:
-    held, stuck = gated(home), home.submit()
+def test_doctor_tells_a_gate_that_holds_from_one_that_does_not_decide(
+    home: CommandHome, ask: Ask, found: Found
+) -> None:
+    held, stuck, other = gated(home), home.submit(), home.submit()
     assert found()["gates.held"] == "info"
     assert "gates.undecided" not in found()
 
-    home.as_leader(lambda tx: tx.hold_back([Wait(stuck, Reason.GATE_UNDECIDED, None)]))
+    told = "rates: it failed with TimeoutError"
+    home.as_leader(lambda tx: tx.hold_back([Wait(stuck, Reason.GATE_UNDECIDED, told), Wait(other, Reason.HOLD, "x")]))
 
     assert found()["gates.undecided"] == "error"
+    [one] = [each for each in ask("doctor", "--json").json["findings"] if each["code"] == "gates.undecided"]
+    assert one["message"] == f"gate {told}; so 1 work cannot start: {stuck}"
+    assert f"work cancel {stuck}" in one["next_step"]
+    assert f"gate_undecided: gate {told}" in ask("work", "show", stuck).out
     home.store.write(lambda tx: tx.settle_gate(held, holder="approval", verdict="admitted", by="t", reason="t"))
     assert "gates.held" not in found()
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from coordinator.gates import Admit, ApprovalGate, Asking, Gate, Gates, Hold, Question, Undecided, digest_of
+from shared.errors import UnsupportedError
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Snapshot
 from shared.model.budget import Budget, Per
@@ -45,8 +46,15 @@ class Scripted:
         return self.said(question)  # type: ignore[no-any-return]
 
 
+SECRET = "hunter2"
+
+
 def fail(_: Question) -> Admit:
-    raise RuntimeError("the gate broke")
+    raise RuntimeError(f"the gate broke: {SECRET}")
+
+
+def refuse(_: Question) -> Admit:
+    raise UnsupportedError("no rates for this day")
 
 
 def submit(site: Site, **what: Any) -> WorkId:
@@ -169,8 +177,18 @@ def test_the_pass_outlives_a_budgets_hold(site: Site) -> None:
 
 
 @pytest.mark.req("G02", "C04")
-@pytest.mark.parametrize("said", [fail, lambda _: None], ids=["raises", "answers nonsense"])
-def test_a_gate_that_fails_to_decide_holds_nothing_and_is_asked_again(site: Site, said: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (fail, "it failed with RuntimeError"),
+        (refuse, "it failed with UnsupportedError: unsupported: no rates for this day"),
+        (lambda _: None, "its answer is none: a NoneType"),
+    ],
+    ids=["raises", "raises one of ours", "answers nonsense"],
+)
+def test_a_gate_that_fails_to_decide_holds_nothing_and_is_asked_again(
+    site: Site, said: Callable[..., Any], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
     gate = Scripted("a", said)
     head = led_by(site, gate)
     site.bench()
@@ -180,6 +198,8 @@ def test_a_gate_that_fails_to_decide_holds_nothing_and_is_asked_again(site: Site
     site.elapse(2)
 
     assert state(site, work_id) == (S.READY, Reason.GATE_UNDECIDED)
+    assert site.work(work_id).reason_limit == f"a: {why}"
+    assert SECRET not in caplog.text + str([vars(record) for record in caplog.records])
     asked = len(gate.questions)
     head.coordinator.notice_decision()
     head.settle()
