@@ -12,7 +12,7 @@ from shared.ids import WorkId
 from shared.model.settings import Binding, Config, ScopeConfig, Settings
 from shared.model.work import Reason
 from shared.policy.capacity import Wait
-from tests.support.command_homes import Ask, CommandHome, asking, command_home, ending
+from tests.support.command_homes import Ask, CommandHome, command_home, ending
 
 LIMITS = Config(
     Settings(job_concurrency=3, concurrency=0),
@@ -26,11 +26,6 @@ def home(tmp_path: Path) -> Iterator[CommandHome]:
     with command_home(tmp_path) as home:
         home.activate(LIMITS)
         yield home
-
-
-@pytest.fixture
-def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(home, capsys)
 
 
 def hold_back(home: CommandHome, work_id: WorkId, reason: Reason, limit: str | None) -> None:

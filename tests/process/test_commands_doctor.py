@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -15,29 +14,10 @@ from shared.commands.findings_store import STORE_CHECKS
 from shared.process import cgroup
 from shared.process.identity import identify
 from shared.store.sqlite.place import place_of
-from tests.support.command_homes import Ask, CommandHome, asking, command_home
-from tests.support.examinations import Found, finding, quiet_host
+from tests.support.command_homes import Ask, CommandHome
+from tests.support.examinations import Found
 
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CommandHome]:
-    with command_home(tmp_path) as home:
-        yield home
-
-
-@pytest.fixture
-def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(home, capsys)
-
-
-@pytest.fixture
-def found(ask: Ask) -> Found:
-    return finding(ask)
-
-
-@pytest.fixture(autouse=True)
-def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet_host(monkeypatch)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def test_home_at_work_has_no_finding(home: CommandHome, found: Found, ask: Ask) -> None:

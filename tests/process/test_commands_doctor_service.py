@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +15,10 @@ from shared.process import service
 from shared.process.identity import identify
 from shared.process.service import Unit, unit_in
 from shared.store.contract import Registration
-from tests.support.command_homes import Ask, CommandHome, asking, command_home
-from tests.support.examinations import Found, finding, quiet_host
+from tests.support.command_homes import Ask, CommandHome
+from tests.support.examinations import Found
 
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CommandHome]:
-    with command_home(tmp_path) as home:
-        yield home
-
-
-@pytest.fixture
-def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(home, capsys)
-
-
-@pytest.fixture
-def found(ask: Ask) -> Found:
-    return finding(ask)
-
-
-@pytest.fixture(autouse=True)
-def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet_host(monkeypatch)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 GROUPS = "1:name=systemd:/system.slice/tenure-worker@1.service\n0::/system.slice/tenure-worker@1.service\n"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -19,32 +17,13 @@ from shared.policy.capacity import Wait
 from shared.process.filelock import IncarnationLock
 from shared.process.identity import identify, is_stopped
 from shared.store.sqlite.driver import sqlite3
-from tests.support.command_homes import AHEAD_US, Ask, CommandHome, Launch, asking, command_home, ending
-from tests.support.examinations import Found, finding, quiet_host
+from tests.support.command_homes import AHEAD_US, Ask, CommandHome, Launch, ending
+from tests.support.examinations import Found
 from tests.support.passes import pass_record
 from tests.support.processes import Reaper
 from tests.support.waiting import wait_until
 
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CommandHome]:
-    with command_home(tmp_path) as home:
-        yield home
-
-
-@pytest.fixture
-def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(home, capsys)
-
-
-@pytest.fixture
-def found(ask: Ask) -> Found:
-    return finding(ask)
-
-
-@pytest.fixture(autouse=True)
-def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet_host(monkeypatch)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def test_standby_is_named(home: CommandHome, found: Found, ask: Ask) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,30 +10,11 @@ from shared.commands.findings_work import STUCK_US
 from shared.ids import WorkId, work_of
 from shared.model.instant import US_PER_MINUTE
 from shared.model.timer import TimerKind
-from tests.support.command_homes import Ask, CommandHome, asking, command_home
-from tests.support.examinations import Found, finding, quiet_host
+from tests.support.command_homes import Ask, CommandHome
+from tests.support.examinations import Found
 from tests.support.stores import BACKED_OFF, FAILED
 
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CommandHome]:
-    with command_home(tmp_path) as home:
-        yield home
-
-
-@pytest.fixture
-def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(home, capsys)
-
-
-@pytest.fixture
-def found(ask: Ask) -> Found:
-    return finding(ask)
-
-
-@pytest.fixture(autouse=True)
-def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet_host(monkeypatch)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def overdue(home: CommandHome, by_us: int) -> WorkId:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from shared.model.settings import Binding, Config
 from shared.model.work import NewWork, Reason
 from shared.policy.capacity import Wait
 from shared.store.values import GateHold
-from tests.support.command_homes import Ask, CommandHome, asking, command_home
-from tests.support.examinations import Found, finding, quiet_host
+from tests.support.command_homes import Ask, CommandHome
+from tests.support.examinations import Found
 from tests.support.stores import COMPLETED, SUCCEEDED
 from tests.support.up_sites import UpSite
 
@@ -23,25 +23,7 @@ ONE_TURN = Budget("turns", Decimal(1), Per.ALL)
 DEPLOY = Binding("deploy", ("./deploy.sh", "--now"), approval=True)
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CommandHome]:
-    with command_home(tmp_path) as home:
-        yield home
-
-
-@pytest.fixture
-def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(home, capsys)
-
-
-@pytest.fixture
-def found(ask: Ask) -> Found:
-    return finding(ask)
-
-
-@pytest.fixture(autouse=True)
-def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet_host(monkeypatch)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def gated(home: CommandHome) -> WorkId:
@@ -173,7 +155,7 @@ def test_an_attempts_usage_is_shown(home: CommandHome, ask: Ask) -> None:
     home.store.write(lambda tx: tx.finish(key, SUCCEEDED, COMPLETED))
 
     assert ask("attempt", "show", key.attempt_id, "--json").json["usage"] == {"minutes": "0.5"}
-    assert "0.5 minutes" in ask("work", "show", "w1").out
+    assert re.search(r"^  used +30s$", ask("work", "show", "w1").out, flags=re.MULTILINE)
 
 
 CONFIG = """

@@ -6,13 +6,9 @@ import fcntl
 import os
 import pty
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from shared import cli
 from shared.commands import status, work_list
 from shared.ids import WorkId
 from shared.model.instant import US_PER_S
@@ -21,26 +17,10 @@ from shared.model.work import NewWork, Reason, WorkState
 from shared.policy.capacity import Wait
 from shared.process.filelock import IncarnationLock
 from shared.store.contract import Registration
-from tests.support.command_homes import CommandHome, Said, command_home, ending
+from tests.support.command_homes import Ask, CommandHome, Said, ending
 from tests.support.stores import EXHAUSTED, UNPROVEN, identity
 
 ODD = ("sh", "-c", "echo 'it'; sleep 1\n", "\x1b[31m", "caf\udce9")
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CommandHome]:
-    with command_home(tmp_path) as home:
-        yield home
-
-
-@pytest.fixture
-def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Any:
-    def ask(*words: str) -> Said:
-        code = cli.main(["--home", str(home.home), *words])
-        said = capsys.readouterr()
-        return Said(code, said.out, said.err)
-
-    return ask
 
 
 def suspected(home: CommandHome) -> WorkId:
@@ -59,7 +39,7 @@ def suspected(home: CommandHome) -> WorkId:
 # --- work show
 
 
-def test_finished_work_as_programs_read_it(home: CommandHome, ask: Any) -> None:
+def test_finished_work_as_programs_read_it(home: CommandHome, ask: Ask) -> None:
     first = home.staff()
     second = home.worker("worker-2")
     key = home.running(first)
@@ -90,7 +70,7 @@ def test_finished_work_as_programs_read_it(home: CommandHome, ask: Any) -> None:
         assert times["ended_at"].endswith("Z")
 
 
-def test_signal_is_a_number_and_leaves_no_exit_code(home: CommandHome, ask: Any) -> None:
+def test_signal_is_a_number_and_leaves_no_exit_code(home: CommandHome, ask: Ask) -> None:
     home.end(home.running(home.staff()), ending(-9))
 
     (attempt,) = ask("work", "show", "w1", "--json").json["attempts"]
@@ -98,7 +78,7 @@ def test_signal_is_a_number_and_leaves_no_exit_code(home: CommandHome, ask: Any)
     assert (attempt["exit_code"], attempt["signal"]) == (None, 9)
 
 
-def test_every_key_is_there_whatever_the_state(home: CommandHome, ask: Any) -> None:
+def test_every_key_is_there_whatever_the_state(home: CommandHome, ask: Ask) -> None:
     worker = home.staff()
     home.end(home.running(worker), ending(0))
     home.running(worker)
@@ -117,7 +97,7 @@ def test_every_key_is_there_whatever_the_state(home: CommandHome, ask: Any) -> N
     assert (running["lease"]["owner"], running["lease"]["live"]) == (worker, True)
 
 
-def test_command_that_is_no_text_is_still_json_and_harmless_text(home: CommandHome, ask: Any) -> None:
+def test_command_that_is_no_text_is_still_json_and_harmless_text(home: CommandHome, ask: Ask) -> None:
     odd = NewWork("default", None, ODD, (("K", "a\x1bb"),), "/tmp", None, "a test")
     home.store.write(lambda tx: tx.submit(odd, "jobs"))
 
@@ -128,7 +108,7 @@ def test_command_that_is_no_text_is_still_json_and_harmless_text(home: CommandHo
     assert "env        K=$'a\\eb'" in text
 
 
-def test_why_it_waits_is_said(home: CommandHome, ask: Any) -> None:
+def test_why_it_waits_is_said(home: CommandHome, ask: Ask) -> None:
     work_id = home.submit()
     home.as_leader(lambda tx: tx.hold_back([Wait(work_id, Reason.CAPACITY_JOB_CONCURRENCY, "jobs")]))
 
@@ -137,7 +117,7 @@ def test_why_it_waits_is_said(home: CommandHome, ask: Any) -> None:
     assert "ready (capacity_job_concurrency)" in ask("work", "list").out
 
 
-def test_unproven_stop_names_its_suspects(home: CommandHome, ask: Any) -> None:
+def test_unproven_stop_names_its_suspects(home: CommandHome, ask: Ask) -> None:
     suspected(home)
 
     (attempt,) = ask("work", "show", "w1", "--json").json["attempts"]
@@ -150,7 +130,7 @@ def test_unproven_stop_names_its_suspects(home: CommandHome, ask: Any) -> None:
     assert "suspect  pid 4242 (D) stuck --name '\\e[2J'  by session" in text
 
 
-def test_unknown_outcome_says_what_a_person_can_do(home: CommandHome, ask: Any) -> None:
+def test_unknown_outcome_says_what_a_person_can_do(home: CommandHome, ask: Ask) -> None:
     home.abandon(home.running(home.staff()))
 
     text = ask("work", "show", "w1").out
@@ -163,7 +143,7 @@ def test_unknown_outcome_says_what_a_person_can_do(home: CommandHome, ask: Any) 
 # --- work list
 
 
-def test_list_goes_on_behind_its_cursor(home: CommandHome, ask: Any) -> None:
+def test_list_goes_on_behind_its_cursor(home: CommandHome, ask: Ask) -> None:
     for _ in range(5):
         home.submit()
 
@@ -178,7 +158,7 @@ def test_list_goes_on_behind_its_cursor(home: CommandHome, ask: Any) -> None:
     assert f"more: tenure --home {home.home} work list --after 2" in ask("work", "list", "--limit", "2").out
 
 
-def test_list_of_some_states(home: CommandHome, ask: Any) -> None:
+def test_list_of_some_states(home: CommandHome, ask: Ask) -> None:
     worker = home.staff()
     home.end(home.running(worker), ending(0))
     home.running(worker)
@@ -194,7 +174,7 @@ def test_list_of_some_states(home: CommandHome, ask: Any) -> None:
 
 
 @pytest.mark.req("V01", "C04")
-def test_list_by_reason_scope_and_binding(home: CommandHome, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_by_reason_scope_and_binding(home: CommandHome, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     home.staff()
     works = [home.submit(scope=scope) for scope in ("ops", "ops/backup", "opsy", "ops", "other")]
     waits = [Wait(works[0], Reason.NO_WORKER, None), Wait(works[3], Reason.CAPACITY_SCOPE, "ops")]
@@ -220,7 +200,7 @@ def test_list_by_reason_scope_and_binding(home: CommandHome, ask: Any, monkeypat
     assert ask("work", "list", "--binding", "backup").out == f"more: tenure --home {home.home} work list --after 2\n"
 
 
-def test_empty_list_says_how_to_begin(home: CommandHome, ask: Any) -> None:
+def test_empty_list_says_how_to_begin(home: CommandHome, ask: Ask) -> None:
     assert ask("work", "list").out == f"no work yet; tenure --home {home.home} run -- echo hello makes some\n"
     assert ask("work", "list", "--json").json == {"items": [], "next": None, "unreadable": []}
 
@@ -243,7 +223,7 @@ def test_logs_are_the_bytes_each_to_its_stream(home: CommandHome) -> None:
     ]
 
 
-def test_logs_of_a_work_that_has_none_are_empty(home: CommandHome, ask: Any) -> None:
+def test_logs_of_a_work_that_has_none_are_empty(home: CommandHome, ask: Ask) -> None:
     home.submit()
 
     assert ask("work", "logs", "w1") == Said(0, "", "")
@@ -267,7 +247,7 @@ def test_terminal_gets_control_characters_only_when_asked_for(home: CommandHome,
 
 
 @pytest.mark.req("T05")
-def test_cancel_of_what_waits_ends_it_at_once(home: CommandHome, ask: Any) -> None:
+def test_cancel_of_what_waits_ends_it_at_once(home: CommandHome, ask: Ask) -> None:
     home.submit()
 
     assert ask("work", "cancel", "w1") == Said(0, "w1 cancelled; it was ready, nothing was running\n", "")
@@ -279,7 +259,7 @@ def test_cancel_of_what_waits_ends_it_at_once(home: CommandHome, ask: Any) -> No
 
 
 @pytest.mark.req("T05")
-def test_cancel_of_what_runs_orders_its_stop_and_says_so(home: CommandHome, ask: Any) -> None:
+def test_cancel_of_what_runs_orders_its_stop_and_says_so(home: CommandHome, ask: Ask) -> None:
     key = home.running(home.staff())
 
     said = ask("work", "cancel", "w1", "--reason", "wrong branch", "--json").json
@@ -293,7 +273,7 @@ def test_cancel_of_what_runs_orders_its_stop_and_says_so(home: CommandHome, ask:
 # --- status, capacity
 
 
-def test_status_of_a_home_where_nothing_is_up(home: CommandHome, ask: Any) -> None:
+def test_status_of_a_home_where_nothing_is_up(home: CommandHome, ask: Ask) -> None:
     said = ask("status")
 
     assert said.code == 0
@@ -302,7 +282,7 @@ def test_status_of_a_home_where_nothing_is_up(home: CommandHome, ask: Any) -> No
     assert (said["coordinator"], said["workers"], said["last_pass"]) == (None, [], None)
 
 
-def test_status_of_a_home_at_work(home: CommandHome, ask: Any) -> None:
+def test_status_of_a_home_at_work(home: CommandHome, ask: Ask) -> None:
     worker = home.staff()
     home.running(worker)
     home.abandon(home.running(worker))
@@ -323,7 +303,7 @@ def test_status_of_a_home_at_work(home: CommandHome, ask: Any) -> None:
     assert "needs you" in text
 
 
-def test_status_shows_unproven_stops(home: CommandHome, ask: Any) -> None:
+def test_status_shows_unproven_stops(home: CommandHome, ask: Ask) -> None:
     suspected(home)
 
     (order,) = ask("status", "--json").json["unproven_stops"]
@@ -333,7 +313,7 @@ def test_status_shows_unproven_stops(home: CommandHome, ask: Any) -> None:
 
 
 @pytest.mark.req("V01", "X01")
-def test_status_tells_what_is_being_cancelled_from_what_is_unproven(home: CommandHome, ask: Any) -> None:
+def test_status_tells_what_is_being_cancelled_from_what_is_unproven(home: CommandHome, ask: Ask) -> None:
     worker = home.staff()
     home.running(worker)
     home.end(home.running(worker), ending(7, proof=None))
@@ -348,7 +328,7 @@ def test_status_tells_what_is_being_cancelled_from_what_is_unproven(home: Comman
     assert text.index("cancelling") < text.index("stop not proven yet")
 
 
-def test_lists_that_are_cut_off_are_named(home: CommandHome, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_that_are_cut_off_are_named(home: CommandHome, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = home.staff()
     monkeypatch.setattr(status, "SHOWN_MAX", 1)
     for _ in range(2):
@@ -362,7 +342,7 @@ def test_lists_that_are_cut_off_are_named(home: CommandHome, ask: Any, monkeypat
     assert "only the first 1 are shown: running, recovery_required" in ask("status").out
 
 
-def test_dead_are_not_shown_though_their_rows_are_live(home: CommandHome, ask: Any) -> None:
+def test_dead_are_not_shown_though_their_rows_are_live(home: CommandHome, ask: Ask) -> None:
     """A row outlives its process; its lock does not."""
     worker = home.store.write(lambda tx: tx.next_incarnation("worker-1"))
     with IncarnationLock.take(home.home / "run" / f"{worker}.lock") as lock:
@@ -374,7 +354,7 @@ def test_dead_are_not_shown_though_their_rows_are_live(home: CommandHome, ask: A
     assert ask("status", "--json").json["workers"] == []
 
 
-def test_reads_wait_for_no_writer(home: CommandHome, ask: Any) -> None:
+def test_reads_wait_for_no_writer(home: CommandHome, ask: Ask) -> None:
     home.running(home.staff())
     with (home.home / "queue.lock").open("r+b") as queue:
         fcntl.flock(queue, fcntl.LOCK_EX)

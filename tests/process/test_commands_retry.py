@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from shared.ids import WorkId
 from shared.model.settings import Binding, Config, RetryPolicy
 from shared.model.work import WorkKind
-from tests.support.command_homes import CommandHome, command_home
+from tests.support.command_homes import CommandHome
 
 CONFIG = Config(
     bindings=(
@@ -32,12 +30,6 @@ def shown(home: CommandHome, work_id: str) -> dict[str, Any]:
     found = json.loads(said(home, "work", "show", work_id, "--json"))
     assert isinstance(found, dict)
     return found
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CommandHome]:
-    with command_home(tmp_path) as home:
-        yield home
 
 
 @pytest.fixture

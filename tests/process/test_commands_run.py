@@ -7,25 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from shared.ids import Incarnation, WorkId
 from shared.model.attempt import Ending, FailureClass, LeaseKey
 from shared.model.work import WorkState
-from tests.support.command_homes import CommandHome, Running, command_home, ending, failed_to_run
+from tests.support.command_homes import CommandHome, Running, ending, failed_to_run
 from tests.support.processes import Reaper
 from tests.support.waiting import wait_until
 
 HEAVY = {"pydantic", "rich", "psutil", "sqlite_utils", "typer", "multiprocessing", "asyncio"}
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CommandHome]:
-    with command_home(tmp_path) as home:
-        yield home
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,29 +12,9 @@ from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.instant import US_PER_S
 from shared.model.settings import SandboxConfig
 from shared.store.contract import Claimed
-from tests.support.command_homes import Ask, CommandHome, Launch, asking, command_home, ending, unproven
+from tests.support.command_homes import Ask, CommandHome, Launch, ending, unproven
 
 SECOND_US = US_PER_S
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CommandHome]:
-    with command_home(tmp_path) as home:
-        yield home
-
-
-@pytest.fixture
-def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(home, capsys)
-
-
-@pytest.fixture
-def uncertain(home: CommandHome) -> Iterator[Launch]:
-    """An attempt nobody knows the outcome of."""
-    launch = Launch(home, home.staff())
-    home.abandon(launch.key)
-    yield launch
-    launch.close()
 
 
 @pytest.mark.req("E18", "E10", "V02")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -11,29 +10,10 @@ import pytest
 
 from shared.process.filelock import IncarnationLock
 from shared.store.sqlite.driver import sqlite3
-from tests.support.command_homes import Ask, CommandHome, Said, asking, command_home
-from tests.support.examinations import Found, finding, quiet_host
+from tests.support.command_homes import Ask, CommandHome, Said
+from tests.support.examinations import Found
 
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CommandHome]:
-    with command_home(tmp_path) as home:
-        yield home
-
-
-@pytest.fixture
-def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(home, capsys)
-
-
-@pytest.fixture
-def found(ask: Ask) -> Found:
-    return finding(ask)
-
-
-@pytest.fixture(autouse=True)
-def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet_host(monkeypatch)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def test_sound_store_has_no_problem(home: CommandHome, ask: Ask) -> None:

@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from shared.model.settings import DEFAULT
-from tests.support.command_homes import Ask, CommandHome, asking, command_home
+from tests.support.command_homes import Ask, CommandHome
 from tests.support.damage import NO_TEXT, damage
-from tests.support.examinations import Found, finding, quiet_host
+from tests.support.examinations import Found
 
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CommandHome]:
-    with command_home(tmp_path) as home:
-        yield home
-
-
-@pytest.fixture
-def ask(home: CommandHome, capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(home, capsys)
-
-
-@pytest.fixture
-def found(ask: Ask) -> Found:
-    return finding(ask)
-
-
-@pytest.fixture(autouse=True)
-def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet_host(monkeypatch)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def test_a_damaged_work_is_listed_by_its_name_and_the_others_as_ever(home: CommandHome, ask: Ask) -> None:
