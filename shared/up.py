@@ -8,19 +8,19 @@ Rule: design §6 (the parent), §12 (`up`, exit codes).
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from shared import logs, presence, supervise
 from shared.child import DRAIN_S, ChildOptions, checked_drain_s
 from shared.clock import Clock, SystemClock
-from shared.errors import RefusedError, StoreBusyError, StoreUnavailableError, TenureError, UsageError
+from shared.commands.arguments import Parser, whole_number
+from shared.errors import RefusedError, StoreBusyError, StoreUnavailableError, TenureError
 from shared.home import Home, check_home, find_home
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.supervise import Plan, SignalPipe, Supervisor
@@ -82,10 +82,8 @@ def parse(argv: Sequence[str]) -> Options:
         UsageError: it is wrong.
         SystemExit: `--help` was asked for and answered.
     """
-    parser = _Parser(
-        prog="tenure up", description="Run a coordinator and workers on this host; Ctrl-C drains.", allow_abbrev=False
-    )
-    parser.add_argument("--workers", type=int, default=WORKERS, metavar="N", help=f"worker processes ({WORKERS})")
+    parser = Parser("tenure up", "Run a coordinator and workers on this host; Ctrl-C drains.")
+    parser.add_argument("--workers", default=str(WORKERS), metavar="N", help=f"worker processes ({WORKERS})")
     parser.add_argument(
         "--until-idle",
         action="store_true",
@@ -100,10 +98,9 @@ def parse(argv: Sequence[str]) -> Options:
     )
     parser.add_argument("--log-json", action="store_true", help="one JSON object a line instead of text")
     parser.add_argument("--verbose", action="store_true", help="log what is of use to developers too")
-    given = parser.parse_args(list(argv))
-    if not 0 <= given.workers <= WORKERS_MAX:
-        raise UsageError(f"--workers must be 0 to {WORKERS_MAX}, not {given.workers}")
-    return Options(given.workers, given.until_idle, checked_drain_s(given.drain), given.log_json, given.verbose)
+    given = parser.parse(argv)
+    workers = whole_number(given.workers, "--workers", least=0, most=WORKERS_MAX)
+    return Options(workers, given.until_idle, checked_drain_s(given.drain), given.log_json, given.verbose)
 
 
 def serve(
@@ -300,10 +297,3 @@ class _Voice:
             return
         for part in line.split("\n"):
             self._terminal.say(part)
-
-
-class _Parser(argparse.ArgumentParser):
-    """Argparse whose complaints are ours: one line, exit code 2."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"`{self.prog} --help` shows the options")

@@ -40,6 +40,7 @@ def test_the_command_line_is_read() -> None:
         ["--workers", "65"],
         ["--workers", "two"],
         ["--workers"],
+        ["--workers", "08"],
         ["--drain", "-1"],
         ["--drain", "nan"],
         ["--drain", "inf"],
