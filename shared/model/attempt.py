@@ -226,7 +226,7 @@ class Attempt:
         usage: What it is known to have consumed; kept as history. Rule: O02.
         launch_epoch: With which its launch began, or its last resume: whatever ran under an earlier epoch is proven gone.
         token_sha256: Of the token by which the running program names itself; None before a launch was pinned with one.
-        stream_offset: How much of the program's output stream was taken, in bytes; None: it is not read.
+        depth: Causal depth of what set its present launch off; 0: a root did. Rule: `policy.causality`.
     """
 
     id: AttemptId
@@ -257,7 +257,7 @@ class Attempt:
     usage: Usage = NO_USAGE
     launch_epoch: int = 1
     token_sha256: str | None = None
-    stream_offset: int | None = None
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ class WaitReads(Protocol):
 class WaitTransitions(Protocol):
     """Transitions of workers, of whoever publishes, and the one of the leader that resumes."""
 
-    def declare(self, key: LeaseKey, declarations: Sequence[Declaration], *, stream_offset: int | None = None) -> None:
-        """Record what the running program declares, unapplied, and how far its output stream was taken.
+    def declare(self, key: LeaseKey, declarations: Sequence[Declaration]) -> None:
+        """Record what the running program declares, unapplied.
 
         A declaration's key within the attempt makes it one: the same again is answered and writes nothing.
         Raises DeclarationError: its key was used for another declaration, or the segment has `DECLARATIONS_MAX` already.

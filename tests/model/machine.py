@@ -200,7 +200,7 @@ class Machine(RuleBasedStateMachine):
             case "relaunch" | "relaunch on evidence":
                 self.fenced(key, lambda tx: tx.relaunch(key, clear_pin=act != "relaunch", why="t"))
             case "declare":
-                self.fenced(key, lambda tx: tx.declare(key, [TURN], stream_offset=self.seen))
+                self.fenced(key, lambda tx: tx.declare(key, [TURN]))
             case "park":
                 waiting = self.waiting(resume=True)
                 self.fenced(key, lambda tx: tx.park(key, waiting, proof="S1"))

@@ -371,7 +371,7 @@ def _relaunch(world: World) -> Transition:
 @scene("declare")
 def _declare(world: World) -> Transition:
     key = world.running(world.worker())
-    return lambda tx: tx.declare(key, [TURN, WAIT], stream_offset=7)
+    return lambda tx: tx.declare(key, [TURN, WAIT])
 
 
 @scene("finish: with what was declared")

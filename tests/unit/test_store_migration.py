@@ -10,8 +10,10 @@ import pytest
 
 from shared.clock import VirtualClock
 from shared.home import Home, create_home
-from shared.ids import Incarnation, WorkId
+from shared.ids import AttemptId, Incarnation, WorkId
+from shared.model.event import TURN_EVENT
 from shared.model.host import PassRecord
+from shared.model.outcome import outcome_of
 from shared.model.timer import TimerKind
 from shared.model.work import WorkKind, WorkState
 from shared.store.contract import Tx
@@ -22,10 +24,20 @@ from shared.store.sqlite.inspect import check
 from shared.store.sqlite.migrate import migrate
 from shared.store.sqlite.place import place_of
 from shared.store.sqlite.store import create, open_store
-from tests.support.stores import COMPLETED, LEADERSHIP_US, SUCCEEDED, ram_folder
+from tests.support.declarations import TICK
+from tests.support.stores import COMPLETED, LEADERSHIP_US, SUCCEEDED, new_work, ram_folder
 
-VERSION_1 = Path(__file__).parents[1] / "support" / "store_version_1.sql"
+SUPPORT = Path(__file__).parents[1] / "support"
+VERSION_1 = SUPPORT / "store_version_1.sql"
 """A store as version 1 wrote it, in the middle of things: jobs running, recovered, in backoff, left to a person, cancelled."""
+VERSION_2 = SUPPORT / "store_version_2.sql"
+"""A store as version 2 wrote it: with what version 1 knew, and timers, budgets, gates, declarations, waits, streams, intents, keys."""
+
+STEPS = {1: ["0002_hardening", "0003_chains"], 2: ["0003_chains"]}
+DROPPED = {"attempt": {"stream_offset"}}
+"""Columns that the present schema has no more."""
+
+of_each_version = pytest.mark.parametrize(("version", "text"), [(1, VERSION_1), (2, VERSION_2)], ids=["1", "2"])
 
 
 @pytest.fixture
@@ -79,19 +91,21 @@ def schema_of(home: Path) -> dict[str, str]:
     return dict(part.split(": ", 1) for part in text.split("\n;\n"))
 
 
-def test_the_old_store_is_refused_until_it_is_migrated(folder: Path) -> None:
-    home = old_home(folder, VERSION_1.read_text())
-    with pytest.raises(Exception, match="the store has schema 1"):
+@of_each_version
+def test_the_old_store_is_refused_until_it_is_migrated(folder: Path, version: int, text: Path) -> None:
+    home = old_home(folder, text.read_text())
+    with pytest.raises(Exception, match=f"the store has schema {version}"):
         open_store(home, VirtualClock())
 
-    assert migrate(home, VirtualClock()) == ["0002_hardening"]
+    assert migrate(home, VirtualClock()) == STEPS[version]
 
     open_store(home, VirtualClock(), check=True).close()
     assert migrate(home, VirtualClock()) == []
 
 
-def test_a_migrated_store_has_the_schema_of_a_new_one(folder: Path) -> None:
-    home = old_home(folder, VERSION_1.read_text())
+@of_each_version
+def test_a_migrated_store_has_the_schema_of_a_new_one(folder: Path, version: int, text: Path) -> None:
+    home = old_home(folder, text.read_text())
     old = schema_of(home)
     create_home(folder / "new")
     create(folder / "new", VirtualClock())
@@ -99,15 +113,19 @@ def test_a_migrated_store_has_the_schema_of_a_new_one(folder: Path) -> None:
     migrate(home, VirtualClock())
 
     assert schema_of(home) == schema_of(folder / "new")
-    assert old != schema_of(home), "the control: they were not the same before"
+    assert old != schema_of(home), f"the control: in version {version} it was another one"
 
 
-def test_every_row_is_kept_in_every_column(folder: Path) -> None:
-    home = old_home(folder, VERSION_1.read_text())
+@of_each_version
+def test_every_row_is_kept_in_every_column(folder: Path, version: int, text: Path) -> None:
+    home = old_home(folder, text.read_text())
     before = contents(home)
-    assert {len(before[table]) > 0 for table in ("work", "attempt", "lease", "stop_order", "cancellation", "pass")} == {
-        True
-    }
+    filled = ["work", "attempt", "lease", "stop_order", "cancellation", "pass"]
+    if version > 1:
+        filled += ["input", "timer", "submission", "budget", "ledger", "gate_settlement", "declaration", "published"]
+        filled += ["wait", "stream", "intent"]
+        assert any(row["stream_offset"] is not None for row in before["attempt"])
+    assert [table for table in filled if not before[table]] == []
 
     migrate(home, VirtualClock())
 
@@ -117,11 +135,14 @@ def test_every_row_is_kept_in_every_column(folder: Path) -> None:
         changed = {tuple(row.values()) for row in after.pop(table)} ^ {tuple(row.values()) for row in before.pop(table)}
         assert {row[0] for row in changed} <= {"incarnation", "schema", "event", "timer"}, table
     for table, rows in before.items():
-        assert [{column: row[column] for column in old} for row, old in zip(after[table], rows, strict=True)] == rows, (
+        kept = [{column: row[column] for column in row if column not in DROPPED.get(table, set())} for row in rows]
+        assert [{column: row[column] for column in old} for row, old in zip(after[table], kept, strict=True)] == kept, (
             table
         )
-    backing_off = [row["id"] for row in before["work"] if row["state"] == "backoff"]
-    assert [row["work_id"] for row in after.pop("timer")] == backing_off, "until version 2 a backoff had no timer"
+    if version == 1:
+        backing_off = [row["id"] for row in before["work"] if row["state"] == "backoff"]
+        assert [row["work_id"] for row in after.pop("timer")] == backing_off, "until version 2 a backoff had no timer"
+    assert {row["depth"] for table in ("input", "attempt", "published") for row in after[table]} == {0}
     assert {table for table in after if after[table] and table not in before} == set(), "nothing is made up"
 
 
@@ -156,6 +177,28 @@ def test_life_goes_on_in_a_migrated_store(folder: Path) -> None:
         clock_jump_us=None,
         error=None,
     )
+    assert check(home) == []
+
+
+def test_life_goes_on_in_a_store_of_version_2(folder: Path) -> None:
+    """What was parked is woken, what was declared is applied, what a key accepted is known."""
+    home = old_home(folder, VERSION_2.read_text())
+    migrate(home, VirtualClock())
+    store = open_store(home, VirtualClock(), check=True)
+    held = {key.attempt_id: key for key in store.read(lambda tx: tx.held(Incarnation("worker-1.1")))}
+    outcome = outcome_of(store.read(lambda tx: tx.declarations(AttemptId("w12.1"), unapplied=True)))
+
+    seq = store.write(lambda tx: tx.publish(TICK))
+    store.write(lambda tx: tx.finish(held[AttemptId("w12.1")], SUCCEEDED, COMPLETED, outcome=outcome))
+    again = store.write(lambda tx: tx.submit(new_work(), "jobs", key="k"))
+
+    woken = store.read(lambda tx: tx.woken(limit=9))
+    turns = [event for event in store.read(lambda tx: tx.events(after=seq, limit=99)) if event.kind == TURN_EVENT]
+    states = {str(work.id): work.state for work in store.read(lambda tx: tx.works(states=(), after=0, limit=100))}
+    store.close()
+    assert [(one.awaited.attempt_id, one.awaited.wake_seq) for one in woken] == [("w11.1", seq)]
+    assert [event.attempt_id for event in turns] == ["w12.1"]
+    assert (again, states["w12"], states["w17"]) == ("w9", WorkState.COMPLETED, WorkState.READY)
     assert check(home) == []
 
 

@@ -182,6 +182,14 @@ REFUSED = {
     ),
     "a declaration is not changed": ("UPDATE declaration SET body = '{}' WHERE attempt_id = 'w12.1'",),
     "a published event is written once": ("UPDATE published SET type = 'other'",),
+    "an event that still wakes is kept": ("UPDATE waking SET type = 'other'",),
+    "an event that still wakes is not done with": ("DELETE FROM waking",),
+    "a refused chain stays refused": ("UPDATE chain_refusal SET depth = 200",),
+    "the chain of an input is not made shorter": (
+        "UPDATE input SET depth = 2 WHERE number = 1",
+        "UPDATE input SET depth = 1 WHERE number = 1",
+    ),
+    "an input keeps what caused it": ("UPDATE input SET cause_seq = 1 WHERE number = 1",),
     "a wait that is over is not opened": (
         "UPDATE wait SET state = 'registered', wake_seq = NULL, woken_at_us = NULL, closed_at_us = NULL WHERE work_id = 'w10'",
     ),
@@ -252,6 +260,11 @@ ACCEPTED = {
         "UPDATE wait SET state = 'acknowledged', closed_at_us = 1 WHERE work_id = 'w11'",
         "DELETE FROM wait WHERE work_id = 'w11'",
     ),
+    "an event that wakes nobody more": (
+        "UPDATE wait SET state = 'satisfied', wake_seq = since_seq + 1, woken_at_us = 1 WHERE work_id = 'w11'",
+        "DELETE FROM waking",
+    ),
+    "an input whose chain is longer": ("UPDATE input SET depth = 2 WHERE number = 1",),
     "a declaration that is applied": ("UPDATE declaration SET applied_epoch = 1 WHERE applied_epoch IS NULL",),
     "a cancelled timer": ("UPDATE timer SET state = 'cancelled', closed_at_us = 1 WHERE work_id = 'w2'",),
     "a charge": ("UPDATE ledger SET used = '2.5' WHERE unit = 'turns'",),
@@ -323,6 +336,10 @@ def _fill(world: World) -> None:
         lambda tx: tx.settle_gate(asked, holder="approval", verdict="admitted", by="t", reason="t", key="g")
     )
     world.try_claim(world.submit(), owner, gate_hold=GateHold("approval", "ask"))
+    with world.outsider() as store:
+        store.execute("INSERT INTO published (seq, type) VALUES (9999, 'tick')")  # w11 waits for that
+        store.execute("INSERT INTO waking (seq, type) VALUES (9999, 'tick')")
+        store.execute("INSERT INTO chain_refusal VALUES ('w8.1', 1, 'turn', 101, 100, 1)")
 
 
 def _run(connection: Connection, statements: tuple[str, ...]) -> None:

@@ -26,15 +26,12 @@ INSERT_DECLARATION = """INSERT INTO declaration (attempt_id, key, kind, body, se
   VALUES (:attempt, :key, :kind, :body, :seq, :wall, :epoch)"""
 KNOWN = "SELECT kind, body FROM declaration WHERE attempt_id = ? AND key = ?"
 COUNT_SEGMENT = "SELECT count(*) FROM declaration WHERE attempt_id = ? AND applied_epoch IS NULL"
-SET_OFFSET = (
-    f"""UPDATE attempt SET stream_offset = max(coalesce(stream_offset, 0), :offset) WHERE {FENCE} RETURNING id"""
-)
 PARK = f"""UPDATE attempt SET state = :state, recovered_from = NULL, invoke = NULL, isolated = 0, exclusion_proof = :proof,
     pin_epoch = NULL, pin_directory = NULL, pin_pid = NULL, pin_start_ticks = NULL, pin_boot_id = NULL, pin_pid_ns = NULL,
     pin_pidfs_ino = NULL, pin_directory_ino = NULL, pin_lock_ino = NULL, token_sha256 = NULL, usage = :usage, {CHARGE}
   WHERE {FENCE} RETURNING id"""
 RESUME = f"""UPDATE attempt SET epoch = epoch + 1, launch_epoch = epoch + 1, state = :state, invoke = 'pending', isolated = 0,
-    relaunches = 0, exclusion_proof = NULL, stream_offset = NULL, {CHARGE}
+    relaunches = 0, exclusion_proof = NULL, {CHARGE}
   WHERE id = :attempt AND epoch = :epoch_seen AND state = 'parked' RETURNING epoch"""
 RESUME_LEASE = """UPDATE lease SET epoch = :epoch, owner = :owner, boot_id = :boot, expires_mono_us = :expires,
     claimed_mono_us = :mono, accepted_at_us = NULL, revoked_at_us = NULL, revoked_reason = NULL
@@ -52,10 +49,10 @@ A_RESUME = Usage(((TURNS, Decimal(1)),))
 class Declares(Takeovers):
     """See `wait_contract.WaitTransitions`."""
 
-    def declare(self, key: LeaseKey, declarations: Sequence[Declaration], *, stream_offset: int | None = None) -> None:
+    def declare(self, key: LeaseKey, declarations: Sequence[Declaration]) -> None:
         """See `WaitTransitions.declare`."""
         self._note(Boundary.DECLARE_COMMIT)
-        attempt = self._held(key)
+        self._held(key)
         fresh = [one for one in declarations if not self._is_known(key, one)]
         if fresh:
             count = self._db.value(COUNT_SEGMENT, (key.attempt_id,))
@@ -66,8 +63,6 @@ class Declares(Takeovers):
             seq = self._event("declaration.recorded", told, attempt=key.attempt_id, epoch=key.epoch)
             params = {"key": one.key, "kind": one.kind, "body": one.body, "seq": seq, "wall": self._now.wall_us}
             self._db.rows(INSERT_DECLARATION, params | {"attempt": key.attempt_id, "epoch": key.epoch})
-        if stream_offset is not None and stream_offset != attempt.stream_offset:
-            self._fenced(SET_OFFSET, key, {"offset": stream_offset})
 
     def _is_known(self, key: LeaseKey, one: Declaration) -> bool:
         """Whether this very declaration is recorded. Raises DeclarationError: another one has its key."""

@@ -64,6 +64,16 @@ def _second(db: Database) -> None:
     db.execute(ARM_BACKOFFS)
 
 
+@migrations(name="0003_chains")
+def _third(db: Database) -> None:
+    """Also takes `attempt.stream_offset` away: what was read of a program is told by `stream`."""
+    for table in ("input", "attempt", "published", "waking", "chain_refusal"):
+        _bring(db, table)
+    db.execute("DROP INDEX wait_event")
+    [wait_event] = [statement for statement in INDEXES if statement.startswith("CREATE INDEX wait_event ")]
+    db.execute(wait_event)
+
+
 def make_schema(connection: sqlite3.Connection, place: Place, now: Instant, file_inode: int) -> None:
     """Give an empty database its schema and its identity, in one commit.
 

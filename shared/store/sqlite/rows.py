@@ -148,7 +148,7 @@ def attempt_of_row(row: Row) -> Attempt:
         usage=_decoded("attempt", key, row, "usage", _usage),
         launch_epoch=row["launch_epoch"],
         token_sha256=row["token_sha256"],
-        stream_offset=row["stream_offset"],
+        depth=row["depth"],
     )
 
 

@@ -12,7 +12,7 @@ from shared.store.sqlite.fragments import RECOVERABLE, SLOT, UNEXCLUDED
 from shared.store.sqlite.schema_budgets import BUDGET_FENCES, BUDGET_INDEXES, BUDGET_TABLES
 
 APPLICATION_ID = 0x746E7572  # "tnur"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _WORK_STATES = "'idle', 'ready', 'held', 'backoff', 'running', 'waiting', 'completed', 'failed', 'cancelled'"
 _WORK_FINAL = "'completed', 'failed', 'cancelled'"
@@ -45,7 +45,8 @@ TABLES = (
 ) STRICT""",
     """CREATE TABLE input (
   number INTEGER PRIMARY KEY AUTOINCREMENT, work_id TEXT NOT NULL REFERENCES work (id), body BLOB NOT NULL,
-  accepted_at_us INTEGER NOT NULL, consumed_by TEXT REFERENCES attempt (id)
+  accepted_at_us INTEGER NOT NULL, consumed_by TEXT REFERENCES attempt (id),
+  depth INTEGER NOT NULL DEFAULT 0 CHECK (depth >= 0), cause_seq INTEGER
 ) STRICT""",
     f"""CREATE TABLE attempt (
   id TEXT PRIMARY KEY, work_id TEXT NOT NULL REFERENCES work (id), number INTEGER NOT NULL CHECK (number >= 1),
@@ -60,7 +61,7 @@ TABLES = (
   budget_since_at_us INTEGER NOT NULL, exit_status INTEGER, failure TEXT, error TEXT,
   started_at_us INTEGER NOT NULL, ended_at_us INTEGER, segments_dropped INTEGER NOT NULL DEFAULT 0,
   segments_dropped_us INTEGER NOT NULL DEFAULT 0, usage TEXT NOT NULL DEFAULT '{{}}',
-  launch_epoch INTEGER NOT NULL DEFAULT 1, token_sha256 TEXT, stream_offset INTEGER CHECK (stream_offset >= 0),
+  launch_epoch INTEGER NOT NULL DEFAULT 1, token_sha256 TEXT, depth INTEGER NOT NULL DEFAULT 0 CHECK (depth >= 0),
   UNIQUE (work_id, number), UNIQUE (id, epoch),
   CHECK ((ended_at_us IS NOT NULL) = (state IN ({_FINISHED}))),
   CHECK (exclusion = 'held' OR (ended_at_us IS NOT NULL AND exclusion_proof IS NOT NULL)),
@@ -224,8 +225,9 @@ TRIGGERS = (
     _refuse(
         "input_content",
         "UPDATE ON input",
-        "NEW.number <> OLD.number OR NEW.work_id <> OLD.work_id OR NEW.body <> OLD.body",
-        "an accepted input was changed",
+        "NEW.number <> OLD.number OR NEW.work_id <> OLD.work_id OR NEW.body <> OLD.body OR NEW.depth < OLD.depth"
+        " OR NEW.cause_seq IS NOT OLD.cause_seq",
+        "an accepted input was changed, or its chain made shorter",
     ),
     _refuse(
         "attempt_number",

@@ -13,8 +13,17 @@ TABLES = (
   work_id TEXT NOT NULL REFERENCES work (id), key TEXT NOT NULL, PRIMARY KEY (work_id, key)
 ) STRICT, WITHOUT ROWID""",
     """CREATE TABLE published (
-  seq INTEGER PRIMARY KEY, type TEXT NOT NULL, correlate TEXT, work_id TEXT
+  seq INTEGER PRIMARY KEY, type TEXT NOT NULL, correlate TEXT, work_id TEXT,
+  depth INTEGER NOT NULL DEFAULT 0 CHECK (depth >= 0), key TEXT, digest TEXT, CHECK ((key IS NULL) = (digest IS NULL))
 ) STRICT""",
+    """CREATE TABLE waking (
+  seq INTEGER PRIMARY KEY, type TEXT NOT NULL
+) STRICT""",
+    """CREATE TABLE chain_refusal (
+  attempt_id TEXT NOT NULL REFERENCES attempt (id), epoch INTEGER NOT NULL,
+  derived TEXT NOT NULL CHECK (derived IN ('turn', 'handoff')), depth INTEGER NOT NULL, depth_max INTEGER NOT NULL,
+  refused_at_us INTEGER NOT NULL, PRIMARY KEY (attempt_id, epoch, derived), CHECK (depth > depth_max)
+) STRICT, WITHOUT ROWID""",
     """CREATE TABLE wait (
   attempt_id TEXT NOT NULL REFERENCES attempt (id), epoch INTEGER NOT NULL, work_id TEXT NOT NULL REFERENCES work (id),
   resume INTEGER NOT NULL CHECK (resume IN (0, 1)), event_type TEXT, correlate TEXT, since_seq INTEGER NOT NULL,
@@ -34,7 +43,8 @@ INDEXES = (
     "CREATE INDEX published_correlate ON published (type, correlate, seq) WHERE correlate IS NOT NULL",
     "CREATE UNIQUE INDEX wait_work ON wait (work_id) WHERE state IN ('registered', 'satisfied')",
     "CREATE INDEX wait_of_work ON wait (work_id)",
-    "CREATE INDEX wait_event ON wait (event_type, correlate) WHERE state = 'registered' AND event_type IS NOT NULL",
+    "CREATE UNIQUE INDEX published_key ON published (key) WHERE key IS NOT NULL",
+    "CREATE INDEX wait_event ON wait (event_type, correlate, since_seq) WHERE state = 'registered' AND event_type IS NOT NULL",
     "CREATE INDEX wait_woken ON wait (wake_seq) WHERE state = 'satisfied'",
 )
 
@@ -49,6 +59,18 @@ REFUSALS = (
         "a declaration was changed, or applied twice",
     ),
     ("published_kept", "UPDATE ON published", "1", "a published event is written once"),
+    ("waking_kept", "UPDATE ON waking", "1", "an event that still wakes was changed"),
+    (
+        "waking_done",
+        "DELETE ON waking",
+        (
+            "EXISTS (SELECT 1 FROM published AS p JOIN wait AS w ON w.event_type = p.type WHERE p.seq = OLD.seq"
+            " AND w.state = 'registered' AND w.since_seq < p.seq AND w.work_id IS NOT p.work_id"
+            " AND (w.correlate IS NULL OR w.correlate = p.correlate))"
+        ),
+        "an event was done with that still matches a wait",
+    ),
+    ("chain_refusal_kept", "UPDATE ON chain_refusal", "1", "a refusal of a chain was changed"),
     (
         "wait_closed",
         "UPDATE ON wait",

@@ -24,8 +24,8 @@ from tests.support.stores import COMPLETED, FAILED, RETURNED, SUCCEEDED, TIMEOUT
 S, W = AttemptState, WorkState
 
 
-def declare(world: World, key: LeaseKey, *declarations: Declaration, offset: int | None = None) -> None:
-    world.store.write(lambda tx: tx.declare(key, declarations, stream_offset=offset))
+def declare(world: World, key: LeaseKey, *declarations: Declaration) -> None:
+    world.store.write(lambda tx: tx.declare(key, declarations))
 
 
 def publish(world: World, kind: str = "tick", correlate: str | None = None, data: str = "1") -> int:
@@ -124,16 +124,6 @@ def what_was_declared_is_carried_to_the_epoch_that_sees_the_end(world: World) ->
     [recorded] = world.store.read(lambda tx: tx.declarations(new.attempt_id))
     assert (recorded.epoch, recorded.applied_epoch) == (1, 2)
     assert [(one.attempt_id, one.epoch) for one in events(world, "execution.turn")] == [(new.attempt_id, 2)]
-
-
-@case()
-def what_was_taken_of_the_output_stream_never_goes_back(world: World) -> None:
-    key = world.running(world.worker())
-    declare(world, key, TURN, offset=20)
-    declare(world, key, offset=10)
-    assert world.attempt(key.attempt_id).stream_offset == 20
-    declare(world, key, offset=30)
-    assert world.attempt(key.attempt_id).stream_offset == 30, "control"
 
 
 @case(pytest.mark.req("O06"))
