@@ -26,6 +26,7 @@ class Bell:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._file, dir_fd=self._folder)
+        os.fchmod(self._socket.fileno(), 0o600)  # what a bind makes has its socket's mode
         self._socket.bind(f"/proc/self/fd/{self._folder}/{self._file}")
         self._inode = os.stat(self._file, dir_fd=self._folder).st_ino
         self._mine, self._inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)

@@ -179,8 +179,8 @@ class BeltServer:
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(SOCKET, dir_fd=folder)
+            os.fchmod(listening.fileno(), 0o600)  # what a bind makes has its socket's mode
             listening.bind(f"/proc/self/fd/{folder}/{SOCKET}")
-            os.chmod(f"/proc/self/fd/{folder}/{SOCKET}", 0o600)
             listening.listen(CONNECTIONS_MAX)
             inode = os.stat(SOCKET, dir_fd=folder).st_ino
         except OSError:

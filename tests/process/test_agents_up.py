@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +88,22 @@ def test_the_examples_of_the_page_run_as_the_page_says(site: UpSite) -> None:
     assert stream["lines"] == len(site.printed(talks).splitlines())
     assert (stream["refused"], stream["unknown"]) == (0, {})
     assert (site.home / "attempts" / f"{talks}.1.1" / "input-3").read_bytes() == (ROOT / "shared/cli.py").read_bytes()
+
+
+def test_all_that_a_home_holds_is_its_owner_s_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        site = UpSite(tmp_path, CONFIG)
+        with site.up("--workers", "1"):
+            talks = site.submit("python", "--input", "hello")
+            wait_until(lambda: b"hello" in site.printed(talks), "it runs and speaks")
+
+            inside = [path.lstat() for path in site.home.rglob("*") if path.name != "tenure.toml"]
+    finally:
+        os.umask(before)
+
+    assert {stat.S_IFMT(one.st_mode) for one in inside} >= {stat.S_IFREG, stat.S_IFDIR, stat.S_IFSOCK, stat.S_IFIFO}
+    assert {one.st_mode & 0o077 for one in inside if not stat.S_ISLNK(one.st_mode)} == {0}
 
 
 @pytest.mark.req("T04")
