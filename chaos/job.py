@@ -28,6 +28,9 @@ class Job:
         is_standing: It rests after each input, or is held; only a cancel settles it.
         is_held: Once nothing is left to try it is held for a person, instead of failing.
         may_be_retried: A person may have tried it again.
+        speaks: It speaks with tenure while it runs: how its attempts end, and what follows, is held against what its program knows
+            of that itself (`checks/spoken.py`). `status` and `statuses` say nothing then.
+        interrupted: Somebody interrupted it; an attempt may end early.
         output: What it prints when it is left alone; None: that is not looked at.
     """
 
@@ -44,6 +47,8 @@ class Job:
     is_standing: bool = False
     is_held: bool = False
     may_be_retried: bool = False
+    speaks: bool = False
+    interrupted: bool = False
     output: str | None = OUTPUT
 
     def status_of(self, number: int) -> int:
@@ -53,7 +58,7 @@ class Job:
     @property
     def may_be_cut_short(self) -> bool:
         """Whether it may have started and not come to its last line."""
-        return self.cancelled or self.may_time_out or self.may_be_killed or self.may_stay_open
+        return self.cancelled or self.interrupted or self.may_time_out or self.may_be_killed or self.may_stay_open
 
     @property
     def may_never_start(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chaos.notes import Note
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, Lease
 from shared.model.instant import Instant
@@ -64,11 +65,17 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """An input that whoever handed it in was told is accepted, under its key."""
+    """An input that whoever handed it in was told is accepted, under its key.
+
+    Attributes:
+        sha256: Of what it holds; `intent`: the one it came with, `i7`. Empty: that is not known.
+    """
 
     work_id: WorkId
     number: int
     key: str
+    sha256: str = ""
+    intent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +120,7 @@ class Seen:
     lost: tuple[Event, ...] = ()
     ticks: tuple[Tick, ...] = ()
     accepted: tuple[Accepted, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 NOTHING_SEEN = Seen()

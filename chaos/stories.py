@@ -27,7 +27,7 @@ SILENCE_US_MAX = 120_000_000
 """The longest stretch without an event that is drawn at its length."""
 PROCESSES_MAX = 12
 LEADER = "leader"
-_HOLDS = frozenset({"attempt.claimed", "attempt.taken_over"})
+_HOLDS = frozenset({"attempt.claimed", "attempt.taken_over", "attempt.woken"})
 _RESUMES = frozenset({"attempt.adopted", "attempt.relaunched"})
 _FINAL = frozenset(f"attempt.{state.value}" for state in AttemptState if is_final_attempt(state))
 _LETS_GO = frozenset({"lease.revoked", "attempt.recovery_required"}) | _FINAL

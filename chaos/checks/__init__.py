@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chaos.checks import actors, budgets, inputs, jobs, launches, order, retries, slots
+from chaos.checks import actors, budgets, inputs, jobs, launches, order, retries, slots, spoken, used, wakes
 from chaos.history import History
 
 Check = Callable[[History], list[str]]
@@ -47,9 +47,24 @@ CHECKS: tuple[Check, ...] = (
     slots.slots_are_kept,
     slots.slots_are_freed_on_proof,
     slots.nothing_is_stuck,
+    wakes.waits_end,
+    wakes.resumes_follow_their_wait,
     budgets.starts_keep_to_their_budgets,
     budgets.usage_is_charged_once,
     budgets.gates_admit_before_the_first_start,
+    used.usage_is_what_was_said,
+    used.starts_keep_to_what_was_said,
+    used.holds_take_no_slot,
+    spoken.every_input_is_seen,
+    spoken.inputs_are_read_in_order,
+    spoken.intents_are_told_the_truth,
+    spoken.intents_reach_whom_they_are_for,
+    spoken.nothing_is_read_after_it_took_effect,
+    spoken.attempts_end_as_they_said,
+    spoken.attempts_follow_what_was_said,
+    spoken.turns_are_told_once,
+    spoken.wakes_are_told,
+    spoken.nothing_said_is_refused,
     order.changefeed_has_no_gap,
     order.tables_follow_the_changefeed,
     order.ends_happen_once,

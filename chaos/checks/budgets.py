@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 
+from chaos.checks.wakes import WOKEN, woken_epochs
 from chaos.history import History
 from shared.ids import WorkId, work_of
 from shared.model.budget import Budget, Per, Period
 from shared.model.settings import scope_chain
-
-COUNTED = ("turns", "attempts")
+from shared.model.usage import COUNTED, TURNS
 
 
 def starts_keep_to_their_budgets(history: History) -> list[str]:
-    """No attempt is claimed once its turns are used up, but for one after each release of its Work. Rule: B04."""
+    """No attempt is claimed or resumed once its turns are used up, but for one start after each release of its Work. Rule: B04."""
     found = []
     for budget in history.budgets:
         if budget.unit not in COUNTED or budget.period is not Period.LIFE:
@@ -27,13 +27,14 @@ def starts_keep_to_their_budgets(history: History) -> list[str]:
         for event in history.events:
             if event.kind == "budget.released" and event.work_id is not None:
                 released.add(event.work_id)
-            if event.kind != "attempt.claimed" or event.attempt_id is None:
+            is_start = event.kind == "attempt.claimed" or (event.kind == WOKEN and budget.unit == TURNS)
+            if not is_start or event.attempt_id is None:
                 continue
             work_id = work_of(event.attempt_id)
-            subject = _subject(history, budget, work_id)
+            subject = subject_of(history, budget, work_id)
             if subject is not None and used[subject] >= budget.limit and work_id not in released:
                 found.append(
-                    f"{event.attempt_id} was claimed (event {event.seq}) with {used[subject]} of {budget.limit} {budget.unit} used"
+                    f"{event.attempt_id} was started (event {event.seq}) with {used[subject]} of {budget.limit} {budget.unit} used"
                 )
             released.discard(work_id)
             if subject is not None:
@@ -44,11 +45,14 @@ def starts_keep_to_their_budgets(history: History) -> list[str]:
 def usage_is_charged_once(history: History) -> list[str]:
     """Every ledger is the sum of what its attempts used; what is staged still may be missing in it. Rule: B02, B03."""
     found = []
+    woken = woken_epochs(history)
     for budget, charged in history.ledgers.items():
         expected: dict[str, Decimal] = {}
         for attempt in history.attempts.values():
-            subject = _subject(history, budget, attempt.work_id)
-            used = Decimal(1) if budget.unit in COUNTED else attempt.usage.amount(budget.unit)
+            subject = subject_of(history, budget, attempt.work_id)
+            used = attempt.usage.amount(budget.unit)
+            if budget.unit in COUNTED:
+                used = Decimal(1 + (len(woken.get(attempt.id, ())) if budget.unit == TURNS else 0))
             if subject is not None and used:
                 expected[subject] = expected.get(subject, Decimal(0)) + used
         may_lack = history.is_usage_staged and budget.unit not in COUNTED
@@ -73,7 +77,7 @@ def gates_admit_before_the_first_start(history: History) -> list[str]:
     return found
 
 
-def _subject(history: History, budget: Budget, work_id: WorkId) -> str | None:
+def subject_of(history: History, budget: Budget, work_id: WorkId) -> str | None:
     """Whose ledger of a budget a Work counts on; None: on none."""
     work = history.works.get(work_id)
     if work is None or (budget.scope is not None and budget.scope not in scope_chain(work.scope)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from chaos.checks.wakes import woken_epochs
 from chaos.history import History
 from chaos.job import Job
 from chaos.witness import Mark
@@ -22,8 +23,10 @@ def jobs_are_one_set(history: History) -> list[str]:
     left |= {job.work_id for job in history.jobs if job.may_stay_open}
     left |= {job.work_id for job in history.jobs if _rests(history, job)}
     starts = Counter(line.work_id for line in history.lines if line.mark is Mark.START)
-    each = Counter((line.work_id, line.attempt_id) for line in history.lines if line.mark is Mark.START)
-    twice = [f"{attempt} started {count} times" for (work, attempt), count in each.items() if count > 1]
+    each = Counter(line.attempt_id for line in history.lines if line.mark is Mark.START)
+    woken = woken_epochs(history)
+    allowed = {attempt: 1 + len(woken.get(attempt, ())) for attempt in each}
+    twice = [f"{attempt} started {count} times" for attempt, count in each.items() if count > allowed[attempt]]
     twice += [f"{work} started {count} times" for work, count in starts.items() if count > 1 and work not in again]
     return [
         *(f"{work} was submitted and is not settled" for work in sorted(submitted - settled - left)),
@@ -48,9 +51,13 @@ def started_jobs_came_to_their_end(history: History) -> list[str]:
 
 
 def statuses_are_true(history: History) -> list[str]:
-    """The status recorded for each job is the one its process ended with, and its Work says the same."""
+    """The status recorded for each job is the one its process ended with, and its Work says the same. Of those that speak,
+    `spoken` knows.
+    """
     found = []
     for job in history.jobs:
+        if job.speaks:
+            continue
         attempts, work = history.attempts_of(job.work_id), history.works.get(job.work_id)
         if work is None or not attempts or not _is_over(attempts[-1]):
             continue

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from chaos.checks.processes import Process, processes
+from chaos.checks.wakes import woken_epochs
 from chaos.history import History, pins_in
 from chaos.seen import Go
 from chaos.witness import Mark
 from shared.ids import WorkId
 from shared.model.attempt import AttemptState
+from shared.model.outcome import OutcomeKind
 
 
 def one_launch_of_a_work_lives(history: History) -> list[str]:
@@ -70,30 +72,40 @@ def _why_not(go: Go) -> str | None:
 
 
 def nothing_that_ran_is_relaunched(history: History) -> list[str]:
-    """No launch of an attempt from before a relaunch ever ran anything. Rule: R03, R04."""
+    """No launch of an attempt from before a relaunch ever ran anything, those apart that a park had ended. Rule: R03, R04."""
     found = []
+    woken = woken_epochs(history)
     for event in history.events:
-        if event.kind != "attempt.relaunched" or event.epoch is None:
+        if event.kind != "attempt.relaunched" or event.epoch is None or event.attempt_id is None:
             continue
+        since = max((epoch for epoch in woken.get(event.attempt_id, ()) if epoch <= event.epoch), default=0)
         found += [
             f"{line.attempt_id} was relaunched at epoch {event.epoch}, and its launch of epoch {line.epoch} ran"
             for line in history.lines
-            if line.mark is Mark.START and line.attempt_id == event.attempt_id and line.epoch < event.epoch
+            if line.mark is Mark.START and line.attempt_id == event.attempt_id and since <= line.epoch < event.epoch
         ]
     return found
 
 
 def success_has_evidence(history: History) -> list[str]:
-    """Nothing is called a success without a pinned launch that ended with 0, and that came to its last line. Rule: M02."""
+    """Nothing is called a success without a pinned launch that came to its last line, and that ended with 0 or had declared
+    itself completed. Rule: M02, O15.
+    """
     found = []
     jobs = {job.work_id for job in history.jobs}
     ends = {(line.attempt_id, line.epoch) for line in history.lines if line.mark is Mark.END}
     forgotten = pins_in(history.lost)
+    declared = {
+        event.attempt_id
+        for event in history.events
+        if event.kind == "outcome.applied" and event.data.get("kind") == OutcomeKind.COMPLETED
+    }
     for attempt in history.attempts.values():
         if attempt.state is not AttemptState.SUCCEEDED:
             continue
+        is_good = attempt.exit_status == 0 or (attempt.exit_status is not None and attempt.id in declared)
         pins = {(attempt.id, attempt.pin.epoch)} if attempt.pin else {pin for pin in forgotten if pin[0] == attempt.id}
-        if attempt.exit_status != 0 or not pins:
+        if not is_good or not pins:
             pinned = "a" if pins else "no"
             found.append(f"{attempt.id} succeeded with status {attempt.exit_status} and {pinned} pin")
         elif attempt.work_id in jobs and pins.isdisjoint(ends):

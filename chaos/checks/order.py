@@ -22,6 +22,12 @@ AFTERMATH = frozenset(
         "cancel.requested",
         "cancel.acknowledged",
         "cancel.settled",
+        "intent.consumed",  # what it was still to be told, and what the next attempt waits for
+        "intent.returned",
+        "wait.registered",
+        "wait.satisfied",
+        "wait.cancelled",
+        "wait.elapsed",
         *ENDINGS,  # a second end is told by `ends_happen_once`
     }
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from chaos.checks.inputs import RETRY, TIMER, is_retried_by_person, is_spent
+from chaos.checks.inputs import RETRY, TIMER, TOOK_EFFECT, is_retried_by_person, is_spent
 from chaos.checks.slots import ENDINGS
 from chaos.history import History
 from chaos.job import Job
@@ -41,6 +41,8 @@ def retries_are_not_spent(history: History) -> list[str]:
 
 
 def _may_follow(job: Job, attempt: Attempt) -> bool:
+    if job.speaks:  # what its program noted says what may follow: `spoken.attempts_follow_what_was_said`
+        return True
     if not (job.may_run_again or job.may_be_retried):
         return False
     status = attempt.exit_status
@@ -125,7 +127,7 @@ def _failure_numbers(history: History, work_id: WorkId) -> dict[AttemptId, int]:
         if attempt.failure in (FailureClass.KNOWN, FailureClass.TIMED_OUT, FailureClass.AMBIGUOUS):
             count += 1
             numbers[attempt.id] = count
-        if attempt.failure is None or is_retried_by_person(history, attempt):
+        if attempt.state in TOOK_EFFECT or is_retried_by_person(history, attempt):
             count = 0
     return numbers
 

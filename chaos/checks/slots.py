@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from chaos.checks.processes import Process, processes
+from chaos.checks.wakes import PARKED, WOKEN
 from chaos.history import History
 from shared.ids import AttemptId, work_of
 from shared.model.attempt import AttemptState, Exclusion
@@ -33,14 +34,14 @@ def attempts_wait_for_proof(history: History) -> list[str]:
                 for other in sorted(of_work)
             ]
             of_work.add(event.attempt_id)
-        elif frees(event):
+        elif frees(event) and event.kind != PARKED:  # what is parked is not over
             of_work.discard(event.attempt_id)
     return found
 
 
 def frees(event: Event) -> bool:
-    """Whether an event frees the slot of its attempt."""
-    ends_proven = event.kind in ENDINGS and event.data.get("proof") is not None
+    """Whether an event frees the slot of its attempt: a proven end, a park, a proof."""
+    ends_proven = event.kind in (*ENDINGS, PARKED) and event.data.get("proof") is not None
     return ends_proven or event.kind == "attempt.stop_confirmed"
 
 
@@ -81,7 +82,7 @@ def slots_are_kept(history: History) -> list[str]:
         attempt = None if event.attempt_id is None else history.attempts.get(event.attempt_id)
         if attempt is None:
             continue
-        takes = event.kind == "attempt.claimed" and attempt.id not in holding
+        takes = event.kind in ("attempt.claimed", WOKEN) and attempt.id not in holding
         if not (takes or (frees(event) and attempt.id in holding)):
             continue
         step = 1 if takes else -1
@@ -91,7 +92,7 @@ def slots_are_kept(history: History) -> list[str]:
         if takes:
             used = {"pool": pools, "scope": scopes}
             found += [
-                f"{attempt.id} was claimed (event {event.seq}) as number {used[kind][name]} in {kind} {name!r}, {most} allowed"
+                f"{attempt.id} was given a slot (event {event.seq}) as number {used[kind][name]} in {kind} {name!r}, {most} allowed"
                 for kind, name, most in _limits_above(history, attempt.id)
                 if used[kind][name] > most
             ]
@@ -107,11 +108,15 @@ def slots_are_freed_on_proof(history: History) -> list[str]:
     for event in history.events:
         if event.attempt_id is None:
             continue
-        if event.kind in ENDINGS:
-            ended_at.setdefault(event.attempt_id, event.epoch)
+        name, proof = event.attempt_id, event.data.get("proof")
+        if event.kind == PARKED:
+            ended_at[name] = event.epoch
+        elif event.kind == WOKEN:
+            ended_at.pop(name, None)
+        elif event.kind in ENDINGS:
+            ended_at.setdefault(name, event.epoch)
         if not frees(event):
             continue
-        name, proof = event.attempt_id, event.data.get("proof")
         if proof not in PROOFS and not (proof == PERSON and work_of(name) in may_be_word):
             found.append(f"{name} was freed by {proof!r} (event {event.seq})")
         if event.epoch != ended_at.get(name):

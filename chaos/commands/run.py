@@ -90,6 +90,9 @@ def _play(given: Namespace, ledger: Ledger) -> None:
         after = drill.look_back()
         killed = dict(drill.processes.killed)
         words = {"settled by a person": len(drill.operator.settled), "stops on a word": len(drill.operator.confirmed)}
+        words |= {f"said: {kind}": count for kind, count in sorted(drill.controls.done.items())}
+        words |= {f"said too late: {kind}": count for kind, count in sorted(drill.controls.refused.items())}
+        words |= {f"asked for: {what}": count for what, count in sorted(drill.duties.done.items())}
     _book(after, killed, ledger)
     harms = Counter(step.harm for step in steps[: drill.played])
     ledger.totals |= {"steps": drill.played, **words, **{f"harm: {harm}": count for harm, count in harms.items()}}

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from chaos.harness import Harness, StillWaitingError
 from chaos.history import History
+from chaos.notes import read_notes
+from chaos.random_drill.controls import Controls
 from chaos.random_drill.load import PlannedJob
 from chaos.random_drill.operator import Answer, Operator
 from chaos.random_drill.processes import Blow
-from chaos.random_drill.roster import Admission, Roster
+from chaos.random_drill.roster import Admission
 from chaos.random_drill.watch import Watch, lives
 from chaos.recording import Known, output_in, record
 from chaos.seen import Fault, Seen
@@ -59,18 +61,24 @@ class Aftermath:
     blows: tuple[Blow, ...]
 
 
-def look_back(harness: Harness, roster: Roster, operator: Operator, watch: Watch, not_over: str) -> Aftermath:
+def look_back(harness: Harness, operator: Operator, controls: Controls, watch: Watch, not_over: str) -> Aftermath:
     """Read and see everything, at rest."""
+    roster = operator.roster
     works = harness.read(lambda tx: {work.id: work for work in all_works(tx)})
     jobs = roster.found(works.values())
-    seen = Seen(faults=(*watch.processes.faults, *logged_errors(harness.logs)), looks=tuple(watch.looks))
+    seen = Seen(
+        faults=(*watch.processes.faults, *logged_errors(harness.logs)),
+        looks=tuple(watch.looks),
+        accepted=harness.read(controls.accepted),
+        notes=read_notes(operator.notes),
+    )
     known = Known(roster.jobs(works), harness.witness.lines(), harness.config, seen)
     history = record(harness.store, output_in(harness.home.attempts), known)
     history = replace(history, lives=lives(watch.processes, history.events))
     broken = {}
     for attempt in history.attempts.values():
         job = jobs.get(attempt.work_id)
-        if roster.disk_fills or job is None or attempt.pin is None:
+        if roster.disk_fills or job is None or job.recipe.manner is not None or attempt.pin is None:
             continue
         if ran_by_itself(history, attempt):
             directory = harness.home.attempts / attempt.pin.directory

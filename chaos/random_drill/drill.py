@@ -13,8 +13,10 @@ from typing import Self
 
 from chaos.harness import COORDINATOR, Harness, StillWaitingError, uninterrupted
 from chaos.random_drill.aftermath import Aftermath, all_works, look_back
+from chaos.random_drill.controls import Controls
 from chaos.random_drill.disk import SmallDisk
-from chaos.random_drill.load import CONFIG, PlannedJob
+from chaos.random_drill.duties import Duties
+from chaos.random_drill.load import CONFIG
 from chaos.random_drill.operator import Operator
 from chaos.random_drill.plan import EXTRA, FROZEN_S, STANDBY, WORKERS, Harm, Step
 from chaos.random_drill.processes import Processes
@@ -26,7 +28,7 @@ from shared.policy.steps import is_final_work
 LOOK_EVERY_S = 0.05
 SAY_EVERY_S = 10.0
 REST_BOUND_S = 60.0
-CANCEL_AGAIN_S = 0.2
+AGAIN_S = 0.2
 FAULTS_MAX = 10
 
 Say = Callable[[str], None]
@@ -51,7 +53,11 @@ class RandomDrill:
                 raise
         self.roster = Roster(disk_fills=small_disk)
         self.processes = Processes(self.harness)
-        self.operator = Operator(self.harness, self.roster, self.processes.look)
+        notes = folder / "notes"
+        notes.touch()
+        self.operator = Operator(self.harness, self.roster, notes, self.processes.look)
+        self.controls = Controls(self.operator)
+        self.duties = Duties(self.operator, self.controls)
         self.watch = Watch(self.harness, self.processes)
         self.played = 0
         self.rested = ""
@@ -93,13 +99,16 @@ class RandomDrill:
             self.operator.hand_in(step.jobs)
             for job in step.jobs:
                 if job.cancel is not None:
-                    self._in(job.cancel.after_s, partial(self._cancel, job))
+                    self._in(job.cancel.after_s, partial(self._until_done, partial(self.operator.cancel, job)))
+                for act in job.acts:
+                    self._in(act.after_s, partial(self._until_done, partial(self.controls.act, job, act)))
             self._serve(step.pause_s)
             harms[step.harm](step)
             self.played += 1
 
     def cut_short(self) -> None:
-        """Take back what waits to be started; what runs goes on."""
+        """Take back what waits; what runs goes on, and is told nothing more."""
+        self.controls.is_over = self.duties.is_over = True
         self.operator.cancel_waiting()
 
     def rest(self, bound_s: float = REST_BOUND_S, *, patient: bool = True) -> None:
@@ -125,15 +134,15 @@ class RandomDrill:
 
     def look_back(self) -> Aftermath:
         """Everything there is to know."""
-        self.operator.note_cancels()
-        return look_back(self.harness, self.roster, self.operator, self.watch, self.rested)
+        self.operator.note_words()
+        return look_back(self.harness, self.operator, self.controls, self.watch, self.rested)
 
     def _is_at_rest(self) -> bool:
         self._serve(0)
-        if self._due or not self.processes.is_settled or not self.operator.is_done:
+        if self._due or not self.processes.is_settled or not self.operator.is_done or not self.duties.is_done:
             return False
-        state = self.harness.read(lambda tx: tx.idle_state())
-        return state.live == 0 and state.waiting == 0
+        state, is_charged = self.harness.read(lambda tx: (tx.idle_state(), not tx.has_staged_usage()))
+        return state.live == 0 and state.waiting == 0 and is_charged
 
     def _serve(self, seconds: float) -> None:
         """Do what is due meanwhile."""
@@ -141,6 +150,7 @@ class RandomDrill:
         while True:
             self.processes.look()
             self.operator.look()
+            self.duties.look()
             self.watch.look()
             self.harness.reap_orphans()
             while self._due and self._due[0][0] <= time.monotonic():
@@ -163,9 +173,10 @@ class RandomDrill:
     def _in(self, seconds: float, act: Callable[[], None]) -> None:
         heapq.heappush(self._due, (time.monotonic() + seconds, next(self._order), act))
 
-    def _cancel(self, job: PlannedJob) -> None:
-        if not self.operator.cancel(job):
-            self._in(CANCEL_AGAIN_S, partial(self._cancel, job))
+    def _until_done(self, act: Callable[[], bool]) -> None:
+        """Do what is due; a Work that has no name yet is asked for again."""
+        if not act():
+            self._in(AGAIN_S, partial(self._until_done, act))
 
     def _harms(self) -> dict[Harm, Callable[[Step], object]]:
         """What is done for each kind of harm."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from chaos.checks import Finding, examine
 from chaos.checks.processes import processes
+from chaos.job import Job
 from chaos.random_drill.aftermath import Aftermath
 from chaos.random_drill.load import PlannedJob
 from chaos.random_drill.roster import Admission, number_of
@@ -53,7 +54,7 @@ def ended_as_its_kind_may(after: Aftermath) -> list[str]:
         work, expected = after.history.works[work_id], after.history.job(work_id)
         assert expected is not None, "every Work of a planned job is a job"
         attempts = after.history.attempts_of(work_id)
-        may = _ends_of(job, cancelled=expected.cancelled)
+        may = _ends_of(job, expected)
         came_to = (work.state, attempts[-1].state if attempts else None)
         if came_to not in may:
             told = " or ".join(f"{state}/{last}" for state, last in may)
@@ -124,14 +125,30 @@ def _is_possible(admission: Admission, works: int) -> bool:
 End = tuple[WorkState, AttemptState | None]
 
 
-def _ends_of(job: PlannedJob, *, cancelled: bool) -> tuple[End, ...]:
-    if cancelled:
-        return tuple((WorkState.CANCELLED, last) for last in (AttemptState.CANCELLED, AttemptState.FAILED, None))
+_SPOKEN_LAST = (AttemptState.SUCCEEDED, AttemptState.HANDED_OFF, AttemptState.INTERRUPTED)
+"""How the attempt before may have ended when a Work that goes on is cancelled."""
+
+
+def _ends_of(job: PlannedJob, expected: Job) -> tuple[End, ...]:
+    if expected.cancelled:
+        last = (AttemptState.CANCELLED, AttemptState.FAILED, None, *(_SPOKEN_LAST if expected.speaks else ()))
+        return tuple((WorkState.CANCELLED, state) for state in last)
+    if job.recipe.manner is not None:
+        return _spoken_ends(job, expected)
     if job.recipe.may_time_out:
         return ((WorkState.FAILED, AttemptState.TIMED_OUT),)
     if job.status == 0:
         return ((WorkState.COMPLETED, AttemptState.SUCCEEDED),)
     return ((WorkState.FAILED, AttemptState.FAILED),)
+
+
+def _spoken_ends(job: PlannedJob, expected: Job) -> tuple[End, ...]:
+    rests = WorkState.IDLE if job.recipe.standing else WorkState.COMPLETED
+    done: End = (rests, AttemptState.SUCCEEDED)
+    failed: End = (WorkState.FAILED, AttemptState.FAILED)
+    if expected.may_need_person:
+        return done, failed  # a person says how it ended by its exit status alone
+    return (failed,) if job.is_hopeless and not job.person.retries else (done,)
 
 
 EXPECTATIONS: tuple[Expectation, ...] = (

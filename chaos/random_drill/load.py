@@ -1,5 +1,8 @@
 """What the random drill has done: kinds of jobs as data, and how each may end.
 
+Some kinds are spoken with: agents, and jobs that use their tool belt. What their programs do is in `manners`; what is done to them
+besides, and what a person is to settle, is part of the plan.
+
 A kind says what its job does and, by that, what may become of it; the checks go by nothing else. Pure.
 """
 
@@ -7,13 +10,22 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
 
 from chaos.job import Job
+from chaos.notes import Ends
+from chaos.random_drill import manners
+from chaos.random_drill.acts import PLAIN_PERSON, Act, Person
+from chaos.random_drill.manners import Door, Manner
 from shared.ids import WorkId
+from shared.model.budget import Budget, Per
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import Binding, Config, RetryPolicy, ScopeConfig, Settings
+from shared.model.usage import ATTEMPTS, MINUTES, TURNS
+from shared.model.work import WorkKind
+from shared.policy.capacity import POOL_AGENTS, POOL_JOBS
 
 FOREVER_S = 600.0
 """How long a job waits that is to be ended by others; longer than any drill."""
@@ -25,7 +37,14 @@ STATUSES = (0, 0, 0, 1, 7, 77, 255, -9, -15)
 GOOD = (0,)
 
 SCOPES = ("", "", "", "north", "north/inner", "south")
+METERED, SHARED = "metered", "shared"
+SPOKEN_SCOPES = ("", "", "north", METERED, SHARED)
+"""Two of them have budgets that are soon used up."""
 PRIORITIES = (0, 0, 0, 5)
+LISTENS_S = (0.2, 1.5)
+"""So long an agent waits for another input before it ends."""
+ENOUGH = Decimal(10**9)
+"""Of a budget that only counts."""
 
 
 class Kind(StrEnum):
@@ -42,6 +61,19 @@ class Kind(StrEnum):
     CAPPED = "capped"  # more than is kept
     READING = "reading"  # its standard input
     FLAKY = "flaky"  # fails twice, and is tried again each time
+    APPROVED = "approved"  # a person has to let it start, and may refuse
+    TALKING = "talking"  # tells turns and usage, and that it is completed though it exits with 3
+    PARKING = "parking"  # waits for an event, then for a time, and goes on each time
+    PASSING = "passing"  # ends, and lets its next attempt wait
+    HINTED = "hinted"  # says that what it ran into is reset some time; a person does not wait so long
+    HOPELESS = "hopeless"  # says that trying again cannot help
+    STANDING = "standing"  # rests between inputs, and reads them by its belt
+    AGENT = "agent"  # takes inputs while it runs, until none came for a while
+    STANDING_AGENT = "standing agent"
+    LEAVING_AGENT = "leaving agent"  # ends with an input read and not taken
+    DECLINING_AGENT = "declining agent"
+    PARKING_AGENT = "parking agent"
+    FAILING_AGENT = "failing agent"  # names the time of a reset, fails once more, then does well
 
 
 class Via(StrEnum):
@@ -67,6 +99,11 @@ class Recipe:
         may_time_out: Its time is short.
         reads: It gets an input and prints its digest.
         fails: How its first attempts end, by number; its binding tries it again.
+        scopes: Where it runs, each as likely.
+        manner: How its program speaks; None: it does not.
+        standing: It rests between inputs.
+        fed: How many inputs it gets besides its first one, drawn between these; an agent gets them while it runs, too.
+        interrupts: At most so many interrupts.
     """
 
     weight: int
@@ -79,6 +116,16 @@ class Recipe:
     may_time_out: bool = False
     reads: bool = False
     fails: tuple[int, ...] = ()
+    scopes: tuple[str, ...] = SCOPES
+    manner: Manner | None = None
+    standing: bool = False
+    fed: tuple[int, int] = (0, 0)
+    interrupts: int = 0
+
+    @property
+    def is_agent(self) -> bool:
+        """It runs as an agent."""
+        return self.manner is not None and self.manner.door is Door.AGENT
 
 
 _LEAVE_ESCAPEES = "setsid sh -c 'sleep 20 & env -i setsid sleep 20 & exit 0' </dev/null >/dev/null 2>&1"
@@ -87,6 +134,30 @@ _BE_DEAF = "trap '' TERM"
 _PRINT = "seq 1 {size}; seq 7 {size} >&2"
 _READ = "sha256sum | cut -c1-64"
 _FAIL_TWICE = 'case $TENURE_ATTEMPT in *.1|*.2) set -- "$1" "$2" 7 "$4" ;; esac'
+
+
+def _spoken(
+    weight: int,
+    binding: str,
+    manner: Manner,
+    *,
+    scopes: tuple[str, ...] = SPOKEN_SCOPES,
+    standing: bool = False,
+    fed: tuple[int, int] = (0, 0),
+    interrupts: int = 0,
+) -> Recipe:
+    return Recipe(
+        weight,
+        binding,
+        seconds=LISTENS_S,
+        statuses=GOOD,
+        scopes=scopes,
+        manner=manner,
+        standing=standing,
+        fed=fed,
+        interrupts=interrupts,
+    )
+
 
 RECIPES: dict[Kind, Recipe] = {
     Kind.SHORT: Recipe(36, "plain"),
@@ -99,23 +170,47 @@ RECIPES: dict[Kind, Recipe] = {
     Kind.PRINTING: Recipe(6, "plain", _PRINT, sizes=(60_000, 200_000, 400_000)),
     Kind.CAPPED: Recipe(5, "capped", _PRINT, sizes=(100_000, 300_000)),
     Kind.READING: Recipe(10, "plain", _READ, reads=True),
-    Kind.FLAKY: Recipe(10, "retried", _FAIL_TWICE, statuses=GOOD, fails=(7, 7)),
+    Kind.FLAKY: Recipe(10, "retried", _FAIL_TWICE, statuses=GOOD, fails=(7, 7), scopes=SPOKEN_SCOPES),
+    Kind.APPROVED: Recipe(8, "approved", scopes=SPOKEN_SCOPES),
+    Kind.TALKING: _spoken(6, "plain", manners.TALKS),
+    Kind.PARKING: _spoken(6, "plain", manners.PARKS, scopes=SCOPES),
+    Kind.PASSING: _spoken(5, "plain", manners.PASSES),
+    Kind.HINTED: _spoken(4, "retried", manners.IS_HINTED),
+    Kind.HOPELESS: _spoken(4, "retried", manners.GIVES_UP),
+    Kind.STANDING: _spoken(6, "standing", manners.STANDS, standing=True, fed=(2, 5)),
+    Kind.AGENT: _spoken(10, "agent", manners.LISTENS, fed=(1, 6), interrupts=2),
+    Kind.STANDING_AGENT: _spoken(8, "standing-agent", manners.LISTENS, standing=True, fed=(2, 8), interrupts=2),
+    Kind.LEAVING_AGENT: _spoken(6, "agent", manners.LEAVES, fed=(3, 6), interrupts=1),
+    Kind.DECLINING_AGENT: _spoken(4, "agent", manners.DECLINES, fed=(1, 4), interrupts=1),
+    Kind.PARKING_AGENT: _spoken(6, "agent", manners.AGENT_PARKS, scopes=SCOPES, fed=(1, 4), interrupts=1),
+    Kind.FAILING_AGENT: _spoken(4, "retried-agent", manners.AGENT_FAILS, fed=(0, 3)),
 }
 
 _NOTHING = ("/bin/true",)
+RETRIES = RetryPolicy((US_PER_S, US_PER_S))
 CONFIG = Config(
-    settings=Settings(job_concurrency=8, lease_us=2_500 * US_PER_MS),
+    settings=Settings(job_concurrency=8, concurrency=6, lease_us=2_500 * US_PER_MS),
     scopes=(
         ScopeConfig("north", concurrency=4),
         ScopeConfig("north/inner", concurrency=2),
         ScopeConfig("south", concurrency=3),
     ),
     bindings=(
+        Binding("agent", _NOTHING, executor="agent", grace_us=300 * US_PER_MS),
+        Binding("approved", _NOTHING, approval=True),
         Binding("capped", _NOTHING, output_max_bytes=CAPPED_BYTES),
         Binding("late", _NOTHING, timeout_us=1_000 * US_PER_MS, grace_us=300 * US_PER_MS),
         Binding("plain", _NOTHING),
-        Binding("retried", _NOTHING, retry=RetryPolicy((US_PER_S, US_PER_S))),
+        Binding("retried", _NOTHING, retry=RETRIES),
+        Binding("retried-agent", _NOTHING, executor="agent", grace_us=300 * US_PER_MS, retry=RETRIES),
+        Binding("standing", _NOTHING, kind=WorkKind.STANDING),
+        Binding("standing-agent", _NOTHING, executor="agent", grace_us=300 * US_PER_MS, kind=WorkKind.STANDING),
         Binding("stopped", _NOTHING, grace_us=300 * US_PER_MS),
+    ),
+    budgets=(
+        *(Budget(unit, ENOUGH, Per.ALL) for unit in (TURNS, ATTEMPTS, MINUTES, "tokens", "usd")),
+        Budget(TURNS, Decimal(2), Per.WORK, scope=METERED, warn_at=Decimal("0.5")),
+        Budget("tokens", Decimal(300), Per.SCOPE, scope=SHARED, warn_at=Decimal("0.8")),
     ),
 )
 """What is in force. Every job brings its own command."""
@@ -138,6 +233,7 @@ class PlannedJob:
         number: From 1, within the plan.
         size: Lines it prints to each stream; 0 prints none but its own words.
         status: How it ends when it is left alone.
+        acts: In the order of their times.
     """
 
     number: int
@@ -149,6 +245,8 @@ class PlannedJob:
     priority: int
     via: Via
     cancel: Cancel | None
+    acts: tuple[Act, ...] = ()
+    person: Person = PLAIN_PERSON
 
     @property
     def recipe(self) -> Recipe:
@@ -167,7 +265,9 @@ class PlannedJob:
 
     @property
     def input(self) -> bytes | None:
-        """Its standard input; None: it gets none."""
+        """Its first input; None: it gets none."""
+        if self.recipe.manner is not None:
+            return f"first of job {self.number}\n".encode()
         return f"{self.number} of a drill\n".encode() * 300 if self.recipe.reads else None
 
     @property
@@ -187,14 +287,51 @@ class PlannedJob:
             middle = f"{hashlib.sha256(self.input).hexdigest()}\n".encode()
         return b"begun\n" + middle + b"done\n", errors
 
-    def expectation(self, work_id: WorkId, *, cancelled: bool, shim_killed: bool, disk_fills: bool = False) -> Job:
+    @property
+    def pool(self) -> str:
+        """The pool it counts against."""
+        return POOL_AGENTS if self.recipe.is_agent else POOL_JOBS
+
+    @property
+    def is_hopeless(self) -> bool:
+        """It says that trying again cannot help, and is tried again all the same if a person wants that."""
+        manner = self.recipe.manner
+        return manner is not None and any(scene.ends is Ends.PERMANENT for scene in manner.scenes)
+
+    def fed(self, act: Act) -> bytes:
+        """The input that an act hands in."""
+        return f"input {act.number} of job {self.number}\n".encode().ljust(act.size, b".")
+
+    def expectation(
+        self,
+        work_id: WorkId,
+        *,
+        cancelled: bool,
+        shim_killed: bool,
+        disk_fills: bool = False,
+        interrupted: bool = False,
+    ) -> Job:
         """How it may end, after what was done to it.
 
         Args:
             cancelled: A cancel of it was accepted.
             shim_killed: The drill killed a shim of it, so that its end may have gone unseen.
             disk_fills: The disk may have been full when it printed.
+            interrupted: An interrupt of it was accepted.
         """
+        if self.recipe.manner is not None:
+            return Job(
+                work_id,
+                self.status,
+                cancelled=cancelled,
+                may_need_person=shim_killed,
+                may_run_again=True,
+                may_be_retried=True,
+                is_standing=self.recipe.standing,
+                speaks=True,
+                interrupted=interrupted,
+                output=None,
+            )
         return Job(
             work_id,
             self.status,

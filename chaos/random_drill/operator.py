@@ -11,18 +11,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from chaos.harness import Harness, Running
+from chaos.notes import Word, read_notes
 from chaos.random_drill.disk import FULL_WORDS
 from chaos.random_drill.load import NUMBER_VARIABLE, PlannedJob, Via
-from chaos.random_drill.roster import POOL, Admission, Roster, new_work
-from chaos.witness import Line, Mark
+from chaos.random_drill.roster import Admission, Roster, correlations, new_work
+from chaos.witness import Mark
 from shared.errors import RefusedError, StoreBusyError, StoreUnavailableError
 from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import Attempt, AttemptState, Ending, FailureClass
 from shared.model.cancel import Cancellation
 from shared.model.host import StopOrder
+from shared.model.intent import Intent, IntentKind
 from shared.model.work import Work, WorkState
 from shared.store.contract import ReadTx, Tx
 from shared.store.settling import change_after
@@ -35,6 +38,7 @@ FULL_PAUSE_S = 0.05
 TRIES_BEFORE_A_WORD = 3
 STORE_UNUSABLE = 3
 CANCELS_AT_ONCE = 100
+GIVEN_UP = (WorkState.READY, WorkState.BACKOFF, WorkState.WAITING, WorkState.HELD)
 CALLS_MAX = 6
 """Commands at once; what is over that waits."""
 
@@ -52,6 +56,7 @@ class Answer:
 @dataclass(slots=True)
 class Operator:
     """Attributes:
+    notes: The file in which programs note what they were told and said.
     meanwhile: Called while the store is busy; whoever holds it may be frozen, and is let go on by this.
     answers: Of `tenure run`.
     troubles: Commands that said what they may not say.
@@ -61,6 +66,7 @@ class Operator:
 
     harness: Harness
     roster: Roster
+    notes: Path
     meanwhile: Callable[[], None]
     answers: list[Answer] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
@@ -77,15 +83,19 @@ class Operator:
         direct = [job for job in jobs if job.via is Via.STORE]
         if direct:
             works = [new_work(job, self.command(job)) for job in direct]
-            names = self._write(lambda tx: [tx.submit(work, POOL) for work in works])
+            pools = [job.pool for job in direct]
+            names = self.write(lambda tx: [tx.submit(work, pool) for work, pool in zip(works, pools, strict=True)])
             for job, name in zip(direct, names, strict=True):
                 self.roster.taken(job, name)
         for job in jobs:
             if job.via is not Via.STORE:
-                self._soon(partial(self._hand_in_by_command, job))
+                self.soon(partial(self._hand_in_by_command, job))
 
     def command(self, job: PlannedJob) -> tuple[str, ...]:
         """What a job runs."""
+        manner, witness = job.recipe.manner, self.harness.witness
+        if manner is not None:
+            return manner.command(witness.path, self.notes, number=job.number, listens_s=round(job.seconds, 3))
         return self.harness.witness.command(wait=round(job.seconds, 3), status=job.status, body=job.body)
 
     def cancel(self, job: PlannedJob) -> bool:
@@ -97,7 +107,7 @@ class Operator:
         if job.cancel.command:
             what = attempt.id if attempt is not None else work_id
             words = ["work", "cancel", what, "--reason", "drill", "--wait", "0"]
-            self._soon(lambda: self._call(f"cancel-{what}", words, self._cancelled))
+            self.soon(lambda: self.call(f"cancel-{what}", words, self._cancelled))
         elif attempt is None:
             self._cancel_in_store(lambda tx: tx.cancel_work(work_id, by="drill", reason="drill"))
         else:
@@ -105,16 +115,16 @@ class Operator:
         return True
 
     def cancel_waiting(self) -> None:
-        """Cancel every Work that waits to be started."""
+        """Cancel every Work that waits to be started, for an event, or for a person."""
 
         def cancel(tx: Tx) -> int:
-            waiting = tx.works(states=(WorkState.READY, WorkState.BACKOFF), after=0, limit=CANCELS_AT_ONCE)
+            waiting = tx.works(states=GIVEN_UP, after=0, limit=CANCELS_AT_ONCE)
             for work in waiting:
                 tx.cancel_work(work.id, by="drill", reason="interrupted")
             return len(waiting)
 
         self._waiting.clear()
-        while self._write(cancel):
+        while self.write(cancel):
             self.meanwhile()
 
     def look(self) -> None:
@@ -139,25 +149,30 @@ class Operator:
         """No command is under way, and nothing waits for a person."""
         return not self._calls and not self._waiting and not self.harness.read(lambda tx: tx.needs_person(limit=1))
 
-    def note_cancels(self) -> None:
-        """See which works were cancelled, by what the store keeps of each cancel, whoever was told."""
+    def note_words(self) -> None:
+        """See which works were cancelled or interrupted, by what the store keeps of that, whoever was told."""
 
-        def read(tx: ReadTx) -> list[Cancellation]:
-            return [found for name in self.roster.work_ids.values() for found in tx.cancellations(name)]
+        def read(tx: ReadTx) -> tuple[list[Cancellation], list[Intent]]:
+            names = list(self.roster.work_ids.values())
+            cancels = [found for name in names for found in tx.cancellations(name)]
+            return cancels, [found for name in names for found in tx.intents(name)]
 
-        self.roster.cancelled |= {found.work_id for found in self.harness.read(read)}
+        cancels, intents = self.harness.read(read)
+        self.roster.cancelled |= {found.work_id for found in cancels}
+        self.roster.interrupted |= {found.work_id for found in intents if found.kind is IntentKind.INTERRUPT}
 
     def _hand_in_by_command(self, job: PlannedJob) -> None:
         words = ["--env", f"{NUMBER_VARIABLE}={job.number}", "--priority", str(job.priority)]
         words += ["--scope", job.scope] if job.scope else []
         words += ["--input", job.input.decode()] if job.input is not None else []
+        words += [word for key in correlations(job) for word in ("--correlate", key)]
         command = ["--", *self.command(job)]
         if job.via is Via.SUBMIT:
             call = ["submit", job.recipe.binding, *words, *command]
-            self._call(f"submit-{job.number}", call, lambda running, code: self._submitted(job, running, code))
+            self.call(f"submit-{job.number}", call, lambda running, code: self._submitted(job, running, code))
         else:
             call = ["run", "--binding", job.recipe.binding, *words, *command]
-            self._call(f"run-{job.number}", call, lambda running, code: self._followed(job, running, code))
+            self.call(f"run-{job.number}", call, lambda running, code: self._followed(job, running, code))
 
     def _submitted(self, job: PlannedJob, running: Running, code: int) -> None:
         said, told = running.out.read_text().strip(), running.log.read_text()
@@ -184,7 +199,7 @@ class Operator:
 
     def _cancel_in_store(self, fn: Callable[[Tx], object]) -> None:
         try:
-            self._write(fn)
+            self.write(fn)
         except RefusedError:
             pass  # it had ended before
 
@@ -200,13 +215,24 @@ class Operator:
         if job is None:
             return
         reason = ["--reason", "the witness says so"]
-        if _has_ended(self.harness.witness.lines(), attempt.work_id):
-            status = job.status_of(attempt.number)
+        status = self._status(job, attempt)
+        if status is not None:
             how = ["--finished", str(status)] if status >= 0 else ["--signal", str(-status)]
             words = ["attempt", "reconcile", attempt.id, *how, *reason]
         else:
             words = ["work", "cancel", attempt.id, *reason, "--wait", "0"]
-        self._call(f"settle-{attempt.id}", words, lambda running, code: self._was_settled(attempt, running, code))
+        self.call(f"settle-{attempt.id}", words, lambda running, code: self._was_settled(attempt, running, code))
+
+    def _status(self, job: PlannedJob, attempt: Attempt) -> int | None:
+        """How the last program of an attempt ended, by its own word; None: it did not say that it did."""
+        lines = [line for line in self.harness.witness.lines() if line.attempt_id == attempt.id]
+        last = max((line.epoch for line in lines), default=0)
+        if not any(line.mark is Mark.END and line.epoch == last for line in lines):
+            return None
+        if job.recipe.manner is None:
+            return job.status_of(attempt.number)
+        noted = [one for one in read_notes(self.notes) if one.launch == (attempt.id, last) and one.word is Word.ENDS]
+        return noted[-1].exit_status if noted else None
 
     def _confirm(self, order: StopOrder) -> None:
         """Give one's word that it is stopped, when all that keeps the proof away is no job's: others use the host, and so do commands."""
@@ -216,7 +242,7 @@ class Operator:
         if suspects and not suspects & self.harness.unowned():
             words = ["attempt", "confirm-stopped", order.attempt_id, "--epoch", str(order.epoch)]
             words += ["--reason", "its suspects are no job of the drill's"]
-            self._call(f"confirm-{order.attempt_id}", words, partial(self._was_confirmed, order))
+            self.call(f"confirm-{order.attempt_id}", words, partial(self._was_confirmed, order))
 
     def _was_confirmed(self, order: StopOrder, running: Running, code: int) -> None:
         if code == 0:
@@ -238,13 +264,15 @@ class Operator:
         if not any(words in told for words in expected):
             self.troubles.append(f"settling {attempt.id} ended with {code}: {told.strip()}")
 
-    def _soon(self, begin: Callable[[], None]) -> None:
+    def soon(self, begin: Callable[[], None]) -> None:
+        """Begin it once fewer commands are under way."""
         self._waiting.append(begin)
 
-    def _call(self, name: str, words: list[str], ended: Callable[[Running, int], None]) -> None:
+    def call(self, name: str, words: list[str], ended: Callable[[Running, int], None]) -> None:
+        """Call `tenure`; `ended` is told how that ended."""
         self._calls.append((self.harness.call(name, words), ended))
 
-    def _write(self, fn: Callable[[Tx], R]) -> R:
+    def write(self, fn: Callable[[Tx], R]) -> R:
         """Write, however long the store is busy or its disk full: nothing was written while it was."""
         while True:
             try:
@@ -268,7 +296,3 @@ def _known(tx: ReadTx, work_id: WorkId) -> Work:
     work = tx.work(work_id)
     assert work is not None, "a work is never deleted here"
     return work
-
-
-def _has_ended(lines: list[Line], work_id: WorkId) -> bool:
-    return any(line.work_id == work_id and line.mark is Mark.END for line in lines)

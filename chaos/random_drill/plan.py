@@ -10,7 +10,9 @@ import random
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chaos.random_drill.load import PRIORITIES, RECIPES, SCOPES, Cancel, Kind, PlannedJob, Via
+from chaos.random_drill.acts import Act, ActKind, Person
+from chaos.random_drill.load import PRIORITIES, RECIPES, Cancel, Kind, PlannedJob, Recipe, Via
+from chaos.random_drill.manners import EVENT
 
 KILLS = 200
 JOBS = 200
@@ -32,6 +34,18 @@ CLOCK_HOURS = (-3, -1, 1, 26)
 CLOCK_AFTER_S = (0.0, 2.0)
 CANCEL_SHARE = 0.12
 CANCEL_S = (0.0, 1.0)
+SPOKEN_CANCEL_S = (0.0, 6.0)
+FED_S = (0.0, 5.0)
+"""So long after it was handed in a Work gets a further input, or is interrupted, or what it waits for comes."""
+AT_ONCE = 0.25
+"""In so many interrupts one of its inputs comes right before."""
+LARGE_SHARE, LARGE_BYTES = 0.15, 9_000
+"""Inputs that come as a file."""
+AGAIN_SHARE = 0.25
+COMMAND_SHARE = 0.12
+PERSON_S = (0.0, 2.0)
+ADMITS_SHARE = 0.75
+RETRIES_SHARE = 0.6
 
 
 class Harm(StrEnum):
@@ -148,15 +162,15 @@ def _job(chance: random.Random, number: int, share: int) -> PlannedJob:
     recipe = RECIPES[kind]
     via = chance.choices(list(_VIAS), list(_VIAS.values()))[0]
     is_cancelled = recipe.cancel_s is not None or (
-        kind in (Kind.SHORT, Kind.LONG, Kind.LATE) and chance.random() < CANCEL_SHARE
+        (kind in (Kind.SHORT, Kind.LONG, Kind.LATE) or recipe.manner is not None) and chance.random() < CANCEL_SHARE
     )
     cancel = None
     if is_cancelled:
-        cancel = Cancel(
-            chance.uniform(*(recipe.cancel_s or CANCEL_S)), chance.random() < 0.5, command=chance.random() < 0.1
-        )
+        spans = recipe.cancel_s or (CANCEL_S if recipe.manner is None else SPOKEN_CANCEL_S)
+        attempt = chance.random() < 0.5 and not recipe.standing
+        cancel = Cancel(chance.uniform(*spans), attempt, command=chance.random() < 0.1)
         via = Via.STORE if via is Via.RUN else via  # whoever follows it does not say its name
-    if recipe.fails and via is Via.RUN:
+    if via is Via.RUN and (recipe.fails or recipe.manner is not None or kind is Kind.APPROVED):
         via = Via.SUBMIT  # whoever follows one attempt would not see the last
     return PlannedJob(
         number=number,
@@ -164,8 +178,42 @@ def _job(chance: random.Random, number: int, share: int) -> PlannedJob:
         seconds=chance.uniform(*recipe.seconds),
         status=chance.choice(recipe.statuses),
         size=chance.choice(recipe.sizes) // share if recipe.sizes else 0,
-        scope=chance.choice(SCOPES),
+        scope=chance.choice(recipe.scopes),
         priority=chance.choice(PRIORITIES),
         via=via,
         cancel=cancel,
+        acts=_acts(chance, recipe),
+        person=Person(
+            chance.uniform(*PERSON_S), admits=chance.random() < ADMITS_SHARE, retries=chance.random() < RETRIES_SHARE
+        ),
     )
+
+
+def _acts(chance: random.Random, recipe: Recipe) -> tuple[Act, ...]:
+    """What is said to it: inputs, interrupts, the event that it may wait for, each at its own moment."""
+    acts = []
+    for number in range(1, 1 + chance.randint(*recipe.fed)):
+        submits = recipe.standing and (not recipe.is_agent or chance.random() < 0.4)
+        size = LARGE_BYTES if chance.random() < LARGE_SHARE else 0
+        kind = ActKind.SUBMIT if submits else ActKind.FEED
+        acts.append(_act(chance, kind, number, size=size, again=chance.random() < AGAIN_SHARE))
+    for number in range(1, 1 + chance.randint(0, recipe.interrupts)):
+        after_s = chance.choice(acts).after_s if acts and chance.random() < AT_ONCE else chance.uniform(*FED_S)
+        acts.append(_act(chance, ActKind.INTERRUPT, number, after_s=after_s))
+    if recipe.manner is not None and any(scene.event == EVENT for scene in recipe.manner.scenes):
+        kinds = (ActKind.DECOY, ActKind.PUBLISH) if chance.random() < 0.5 else (ActKind.DECOY,)
+        acts += [_act(chance, kind, number) for number, kind in enumerate(kinds, 1)]
+    return tuple(sorted(acts, key=lambda act: act.after_s))
+
+
+def _act(
+    chance: random.Random,
+    kind: ActKind,
+    number: int,
+    *,
+    size: int = 0,
+    again: bool = False,
+    after_s: float | None = None,
+) -> Act:
+    at_s = chance.uniform(*FED_S) if after_s is None else after_s
+    return Act(kind, at_s, number, size=size, again=again, command=chance.random() < COMMAND_SHARE)

@@ -8,12 +8,11 @@ from enum import StrEnum
 
 from chaos.job import Job
 from chaos.random_drill.load import NUMBER_VARIABLE, PlannedJob
+from chaos.random_drill.manners import key_of
 from shared.ids import WorkId
-from shared.model.work import NewWork, Work
-from shared.policy.capacity import POOL_JOBS
+from shared.model.work import NewWork, Work, WorkKind
 
 SUBMITTER = "drill"
-POOL = POOL_JOBS
 
 
 class Admission(StrEnum):
@@ -29,7 +28,7 @@ class Roster:
     """Attributes:
     admissions: By number; a job that is missing was never tried.
     work_ids: By number, where whoever handed it in was told.
-    cancelled: Works whose cancel was accepted.
+    cancelled: Works whose cancel was accepted; `interrupted`: of which an attempt was interrupted.
     disk_fills: The home lies on a disk that is filled now and then.
     shims_killed: Works of which a shim was killed, or was about to be.
     """
@@ -38,6 +37,7 @@ class Roster:
     admissions: dict[int, Admission] = field(default_factory=dict)
     work_ids: dict[int, WorkId] = field(default_factory=dict)
     cancelled: set[WorkId] = field(default_factory=set)
+    interrupted: set[WorkId] = field(default_factory=set)
     shims_killed: set[WorkId] = field(default_factory=set)
     disk_fills: bool = False
 
@@ -58,6 +58,7 @@ class Roster:
                 cancelled=work_id in self.cancelled,
                 shim_killed=work_id in self.shims_killed,
                 disk_fills=self.disk_fills,
+                interrupted=work_id in self.interrupted,
             )
             for work_id, job in self.found(works.values()).items()
         ]
@@ -83,7 +84,16 @@ def new_work(job: PlannedJob, command: tuple[str, ...]) -> NewWork:
         input=job.input,
         submitted_by=SUBMITTER,
         priority=job.priority,
+        kind=WorkKind.STANDING if job.recipe.standing else WorkKind.RUN_ONCE,
+        correlate=correlations(job),
     )
+
+
+def correlations(job: PlannedJob) -> tuple[str, ...]:
+    """Keys that events of its turns carry: one, two or none; the first is the one of what it waits for."""
+    if job.recipe.manner is None:
+        return ()
+    return (key_of(job.number), f"pair-{job.number}")[: job.number % 3]
 
 
 def number_of(work: Work) -> int | None:

@@ -77,6 +77,7 @@ class Wakes(Charging):
             "summary": outcome.summary,
             "artifacts": outcome.artifacts,
             "usage": dict(outcome.usage),
+            "consumed": outcome.consumed,
         }
         if any(told.values()):
             self._event("outcome.applied", told, attempt=attempt.id, epoch=attempt.epoch)

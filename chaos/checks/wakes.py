@@ -1,0 +1,62 @@
+"""Attempts that were parked and resumed: each launch of one is a program of its own, and each wait ends. Rule: requirements O08, E10."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from chaos.history import History
+from shared.ids import AttemptId
+from shared.model.attempt import AttemptState
+from shared.model.work import WorkState
+
+PARKED, WOKEN = f"attempt.{AttemptState.PARKED}", "attempt.woken"
+_ENDS = ("wait.satisfied", "wait.cancelled")
+
+
+def waits_end(history: History) -> list[str]:
+    """At rest nothing waits: each wait that was registered was satisfied or taken back, once; what was parked was resumed by that."""
+    registered: Counter[tuple[object, object]] = Counter()
+    ended: Counter[tuple[object, object]] = Counter()
+    found = []
+    for event in history.events:
+        name = (event.attempt_id, event.epoch)
+        if event.kind == "wait.registered":
+            registered[name] += 1
+        elif event.kind in _ENDS:
+            ended[name] += 1
+            if ended[name] > registered[name]:
+                found.append(f"the wait of {name[0]} (epoch {name[1]}) ended {ended[name]} times (event {event.seq})")
+    found += [f"{name} (epoch {epoch}) waits still" for (name, epoch), count in (registered - ended).items() if count]
+    waiting = [work.id for work in history.works.values() if work.state is WorkState.WAITING]
+    return found + [f"{work_id} is still waiting" for work_id in waiting if not _may_stay_open(history, work_id)]
+
+
+def resumes_follow_their_wait(history: History) -> list[str]:
+    """An attempt is resumed only from a park, by a wait that was satisfied since, and only once for each."""
+    found = []
+    due: set[AttemptId] = set()
+    for event in history.events:
+        if event.attempt_id is None:
+            continue
+        if event.kind == PARKED:
+            due.discard(event.attempt_id)
+        elif event.kind == "wait.satisfied":
+            due.add(event.attempt_id)
+        elif event.kind == WOKEN:
+            if event.attempt_id not in due:
+                found.append(f"{event.attempt_id} was resumed (event {event.seq}), and nothing had ended a wait of it")
+            due.discard(event.attempt_id)
+    return found
+
+
+def woken_epochs(history: History) -> dict[AttemptId, list[int]]:
+    """Under which epochs each attempt was resumed, in order."""
+    epochs: dict[AttemptId, list[int]] = {}
+    for event in history.events:
+        if event.kind == WOKEN and event.attempt_id is not None and event.epoch is not None:
+            epochs.setdefault(event.attempt_id, []).append(event.epoch)
+    return epochs
+
+
+def _may_stay_open(history: History, work_id: object) -> bool:
+    return any(job.may_stay_open for job in history.jobs if job.work_id == work_id)

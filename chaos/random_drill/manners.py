@@ -1,0 +1,111 @@
+"""How the speaking programs of a random drill behave, as data: by which door they speak, and what each launch does. Pure.
+
+A program plays one scene after the other: the first of its first attempt, the next of the next attempt or of the next launch of the
+same one, the last of all that follow.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from chaos.notes import Ends
+
+EVENT = "drill.go"
+"""What waits wait for, each with the key of its job."""
+TOOL = (sys.executable, "-P", "-m", "shared.cli")
+SPEAKER = Path(__file__).with_name("speaker.py")
+
+
+class Door(StrEnum):
+    """By which a program speaks."""
+
+    AGENT = "agent"  # the protocol of agents, on its standard streams
+    BELT = "belt"  # `tenure tool`
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What one launch does.
+
+    Attributes:
+        uses: Reports of usage.
+        turns: Turns that it tells; the last one counts.
+        status: With which it exits.
+        event, timer: Of an end that waits.
+        takes: A job takes the inputs that wait besides those it was given.
+    """
+
+    ends: Ends
+    uses: int = 1
+    turns: tuple[str, ...] = ()
+    status: int = 0
+    event: str | None = None
+    timer: str | None = None
+    takes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a kind of program behaves.
+
+    Attributes:
+        reads: A job asks for its inputs.
+        leaves: An agent ends with the next input read and not taken, once it has taken so many while it ran; None: never.
+        declines: An agent takes no input while it runs.
+        chatter: Lines that an agent says besides, every fifth with one that is no message.
+    """
+
+    door: Door
+    scenes: tuple[Scene, ...]
+    reads: bool = False
+    leaves: int | None = None
+    declines: bool = False
+    chatter: int = 0
+
+    def command(self, witness: Path, notes: Path, *, number: int, listens_s: float) -> tuple[str, ...]:
+        """What a job of this manner runs.
+
+        Args:
+            number: Of the planned job; in the key of what it waits for.
+            listens_s: How long an agent waits for another input.
+        """
+        told = {
+            **asdict(self),
+            "witness": str(witness),
+            "notes": str(notes),
+            "tool": TOOL,
+            "scenes": [{**asdict(scene), "correlate": key_of(number), "listens": listens_s} for scene in self.scenes],
+        }
+        return (sys.executable, "-I", "-S", str(SPEAKER), json.dumps(told))
+
+
+def key_of(number: int) -> str:
+    """The correlation key of a planned job."""
+    return f"job-{number}"
+
+
+_DONE = Scene(Ends.COMPLETED, turns=("done",))
+_PARKS = Scene(Ends.PARKS, turns=("parked",), event=EVENT, timer="3s")
+_PARKS_FOR_EVER = Scene(Ends.PARKS, uses=2, event=EVENT)
+_DOZES = Scene(Ends.PARKS, timer="1s")
+_PASSES_ON = Scene(Ends.PASSES_ON, turns=("half",), event=EVENT, timer="2s")
+_HINTED = Scene(Ends.UNKNOWN_RESET, turns=("limited",), status=9)
+_RESET = Scene(Ends.KNOWN_RESET)
+_FAILS = Scene(Ends.FAILED, turns=("failed",))
+
+
+TALKS = Manner(Door.BELT, (Scene(Ends.COMPLETED, 2, ("first", "second"), status=3),), reads=True)
+PARKS = Manner(Door.BELT, (_PARKS, _DOZES, _DONE))
+PASSES = Manner(Door.BELT, (_PASSES_ON, Scene(Ends.SILENT, turns=("done",))), reads=True)
+IS_HINTED = Manner(Door.BELT, (_HINTED, _FAILS, _DONE))
+GIVES_UP = Manner(Door.BELT, (Scene(Ends.PERMANENT, turns=("failed",)), _DONE))
+STANDS = Manner(Door.BELT, (_DONE,), reads=True)
+LISTENS = Manner(Door.AGENT, (_DONE,), chatter=12)
+LEAVES = Manner(Door.AGENT, (_DONE,), leaves=1)
+DECLINES = Manner(Door.AGENT, (Scene(Ends.SILENT, uses=2),), declines=True)
+AGENT_PARKS = Manner(Door.AGENT, (_PARKS_FOR_EVER, _DOZES, _DONE))
+AGENT_FAILS = Manner(Door.AGENT, (_RESET, _FAILS, _DONE), chatter=3)

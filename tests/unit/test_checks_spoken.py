@@ -1,0 +1,50 @@
+"""Each check of Works that speak fires on the one fault it is for, by name and alone, and on nothing in a history without faults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from chaos.checks import examine
+from chaos.history import History
+from chaos.notes import Ends, Word, parse
+from tests.support.spoken_faults import SPOKEN_FAULTS
+from tests.support.spoken_histories import spoken_history
+
+
+@pytest.fixture(scope="module")
+def history() -> History:
+    return spoken_history()
+
+
+def test_nothing_fires_without_a_fault(history: History) -> None:
+    assert examine(history) == []
+    assert {note.word for note in history.notes} >= set(Word) - {Word.AGAIN, Word.REFUSED}
+    assert len(history.works) == 6
+
+
+@pytest.mark.parametrize(
+    ("check", "fault"),
+    [
+        pytest.param(check, fault, id=f"{check}-{fault.__name__}")
+        for check, faults in SPOKEN_FAULTS.items()
+        for fault in faults
+    ],
+)
+def test_each_check_fires_alone_on_its_fault(history: History, check: str, fault: Callable[[History], History]) -> None:
+    findings = examine(fault(history))
+
+    assert {finding.check for finding in findings} == {check}, [str(finding) for finding in findings]
+
+
+def test_a_note_is_read_as_it_is_written() -> None:
+    note = parse(json.dumps({
+        "word": "ends", "attempt": "w7.2", "epoch": 3, "pid": 9, "ends": "parks", "exit_status": 0, "awaits": ["go", "k"],
+    }))  # fmt: skip
+
+    assert (note.word, note.launch, note.work_id) == (Word.ENDS, ("w7.2", 3), "w7")
+    assert (note.ends, note.awaits) == (Ends.PARKS, ("go", "k"))
+    with pytest.raises(ValueError, match="shouts"):
+        parse(json.dumps({"word": "shouts", "attempt": "w7.2", "epoch": 3, "pid": 9}))
