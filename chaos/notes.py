@@ -35,6 +35,7 @@ class Ends(StrEnum):
 
     COMPLETED = "completed"
     SILENT = "silent"  # it says nothing: its exit status decides
+    DIES = "dies"  # it says nothing, and exits with another status than 0
     FAILED = "failed"
     UNKNOWN_RESET = "unknown reset"  # failed by something that is reset some time
     KNOWN_RESET = "known reset"  # … at a time that it names
@@ -45,7 +46,7 @@ class Ends(StrEnum):
     INTERRUPTED = "interrupted"  # it was told that it is interrupted
 
 
-FAILURES = frozenset({Ends.FAILED, Ends.UNKNOWN_RESET, Ends.KNOWN_RESET, Ends.PERMANENT})
+FAILURES = frozenset({Ends.DIES, Ends.FAILED, Ends.UNKNOWN_RESET, Ends.KNOWN_RESET, Ends.PERMANENT})
 WAITS = frozenset({Ends.PARKS, Ends.PASSES_ON})
 
 

@@ -25,6 +25,7 @@ from shared.policy.capacity import POOL_AGENTS
 _COMES_TO: Mapping[Ends, tuple[AttemptState, FailureClass | None]] = {
     Ends.COMPLETED: (AttemptState.SUCCEEDED, None),
     Ends.SILENT: (AttemptState.SUCCEEDED, None),
+    Ends.DIES: (AttemptState.FAILED, FailureClass.KNOWN),
     Ends.FAILED: (AttemptState.FAILED, FailureClass.KNOWN),
     Ends.UNKNOWN_RESET: (AttemptState.FAILED, FailureClass.KNOWN),
     Ends.KNOWN_RESET: (AttemptState.FAILED, FailureClass.KNOWN),

@@ -21,9 +21,10 @@ from chaos.seen import Accepted
 from shared.errors import RefusedError
 from shared.ids import WorkId
 from shared.model.event import NewEvent
+from shared.model.work import WorkState
 from shared.store.contract import ReadTx
 
-TOO_LATE = ("has already ended", "nothing of it runs")
+TOO_LATE = ("has already ended", "nothing of it runs", "no person holds")
 """How a word is refused that comes when its Work is over, or nothing runs."""
 
 
@@ -59,13 +60,21 @@ class Controls:
         """Say it, as planned; False: the Work has no name yet, ask again later."""
         roster = self.operator.roster
         work_id = roster.work_ids.get(job.number)
-        if self.is_over or work_id is None:
-            return self.is_over or roster.admissions.get(job.number) in (Admission.REFUSED, Admission.UNKNOWN)
+        is_over = self.is_over and act.kind is not ActKind.RELEASE  # nothing is left held
+        if is_over or work_id is None:
+            return is_over or roster.admissions.get(job.number) in (Admission.REFUSED, Admission.UNKNOWN)
+        if act.kind is ActKind.INTERRUPT and not self._is_time(work_id):
+            return False
         if act.command:
             self._by_command(job, act, work_id)
         else:
             self._by_store(job, act, work_id)
         return True
+
+    def _is_time(self, work_id: WorkId) -> bool:
+        """Whether something of it runs; or never will again, or not for long, so that the interrupt comes too late."""
+        work = self.operator.harness.read(lambda tx: tx.work_outline(work_id))
+        return work is None or work.state not in (WorkState.READY, WorkState.BACKOFF)
 
     def publish(self, key: str) -> None:
         """Publish the event that the Work with this key may wait for."""
@@ -95,6 +104,10 @@ class Controls:
                         self._accept(work_id, key, body, None)
                 case ActKind.INTERRUPT:
                     self.operator.write(lambda tx: tx.interrupt(work_id, by=SUBMITTER, reason="drill"))
+                case ActKind.HOLD:
+                    self.operator.write(lambda tx: tx.hold_work(work_id, by=SUBMITTER, reason="drill"))
+                case ActKind.RELEASE:
+                    self.operator.write(lambda tx: tx.release_work(work_id, by=SUBMITTER, reason="drill"))
                 case ActKind.PUBLISH | ActKind.DECOY:
                     self.publish(_about(job, act))
         except RefusedError:
@@ -112,6 +125,8 @@ class Controls:
                 words = ["submit", work_id, *given]
             case ActKind.INTERRUPT:
                 words = ["work", "interrupt", work_id, "--reason", "drill"]
+            case ActKind.HOLD | ActKind.RELEASE:
+                words = ["work", act.kind, work_id, "--reason", "drill"]
             case _:
                 words = ["event", "publish", EVENT, "--correlate", _about(job, act)]
 

@@ -189,6 +189,7 @@ class RandomDrill:
             Harm.CLOCK: lambda step: processes.again(step.target, clock=step.clock),
             Harm.ZYGOTE: lambda step: processes.kill_zygote(step.target),
             Harm.SHIM: lambda step: self._kill_shim(step.draw),
+            Harm.FREEZE_SHIM: lambda step: self._freeze_shim(step.draw),
             Harm.FREEZE: lambda step: processes.freeze(step.target, FROZEN_S),
             Harm.FREEZE_LEADER: lambda _: self._freeze_leader(),
             Harm.STANDBY: lambda _: self._come_or_go(STANDBY, processes.kill),
@@ -215,12 +216,19 @@ class RandomDrill:
         self.processes.freeze(COORDINATOR, FROZEN_S)
         self._serve(FROZEN_S + 1)
 
+    def _freeze_shim(self, draw: float) -> None:
+        attempt = self._held(draw)
+        if attempt is not None and attempt.pin is not None:
+            self.processes.freeze_shim(attempt, attempt.pin.shim, FROZEN_S)
+
     def _kill_shim(self, draw: float) -> None:
+        attempt = self._held(draw)
+        if attempt is not None and attempt.pin is not None:
+            self.roster.shims_killed.add(attempt.work_id)
+            self.processes.kill_shim(attempt, attempt.pin.shim)
+
+    def _held(self, draw: float) -> Attempt | None:
+        """One of the attempts that have a shim now; None: there is none."""
         held = self.harness.read(lambda tx: [attempt for attempt in tx.holders(limit=64) if attempt.pin is not None])
         ours: list[Attempt] = [attempt for attempt in held if attempt.work_id in set(self.roster.work_ids.values())]
-        if not ours:
-            return
-        attempt = ours[int(draw * len(ours))]
-        assert attempt.pin is not None
-        self.roster.shims_killed.add(attempt.work_id)
-        self.processes.kill_shim(attempt, attempt.pin.shim)
+        return ours[int(draw * len(ours))] if ours else None

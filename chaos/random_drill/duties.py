@@ -77,6 +77,7 @@ class Duties:
     done: Counter[str] = field(default_factory=Counter)
     is_over: bool = False
     _seen_at: dict[Duty, float] = field(default_factory=dict)
+    _asked: set[Duty] = field(default_factory=set)
     _given_up: set[WorkId] = field(default_factory=set)
     _look_at: float = 0.0
 
@@ -137,13 +138,14 @@ class Duties:
 
     def _do(self, duty: Duty, job: PlannedJob) -> None:
         self._seen_at[duty] = time.monotonic()  # whatever comes of it, it is not done again at once
-        if duty.what == "wait":
+        if duty.what == "wait" or duty in self._asked:
             return
         if duty.what == "publish":
             self.controls.publish(key_of(job.number))
             self.done[duty.what] += 1
         elif job.number % BY_COMMAND == 0:
             words = [*COMMANDS[duty.what], duty.work_id, "--reason", "drill"]
+            self._asked.add(duty)
             self.operator.soon(partial(self._call, duty, job, words))
         else:
             with suppress(RefusedError):  # it changed meanwhile
@@ -152,6 +154,7 @@ class Duties:
 
     def _call(self, duty: Duty, job: PlannedJob, words: list[str]) -> None:
         def ended(running: Running, code: int) -> None:
+            self._asked.remove(duty)
             if code == 0:
                 self._was_done(duty, job)
             elif code != CHANGED and not any(words in running.log.read_text() for words in BUSY_WORDS):

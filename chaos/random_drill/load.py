@@ -71,6 +71,7 @@ class Kind(StrEnum):
     AGENT = "agent"  # takes inputs while it runs, until none came for a while
     STANDING_AGENT = "standing agent"
     LEAVING_AGENT = "leaving agent"  # ends with an input read and not taken
+    CRASHING_AGENT = "crashing agent"  # dies with an input read and not taken
     DECLINING_AGENT = "declining agent"
     PARKING_AGENT = "parking agent"
     FAILING_AGENT = "failing agent"  # names the time of a reset, fails once more, then does well
@@ -181,6 +182,7 @@ RECIPES: dict[Kind, Recipe] = {
     Kind.AGENT: _spoken(10, "agent", manners.LISTENS, fed=(1, 6), interrupts=2),
     Kind.STANDING_AGENT: _spoken(8, "standing-agent", manners.LISTENS, standing=True, fed=(2, 8), interrupts=2),
     Kind.LEAVING_AGENT: _spoken(6, "agent", manners.LEAVES, fed=(3, 6), interrupts=1),
+    Kind.CRASHING_AGENT: _spoken(5, "retried-agent", manners.CRASHES, fed=(2, 6)),
     Kind.DECLINING_AGENT: _spoken(4, "agent", manners.DECLINES, fed=(1, 4), interrupts=1),
     Kind.PARKING_AGENT: _spoken(6, "agent", manners.AGENT_PARKS, scopes=SCOPES, fed=(1, 4), interrupts=1),
     Kind.FAILING_AGENT: _spoken(4, "retried-agent", manners.AGENT_FAILS, fed=(0, 3)),

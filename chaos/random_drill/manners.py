@@ -37,6 +37,7 @@ class Scene:
         status: With which it exits.
         event, timer: Of an end that waits.
         takes: A job takes the inputs that wait besides those it was given.
+        leaves: An agent ends with the next input read and not taken, once it has taken so many while it ran; None: never.
     """
 
     ends: Ends
@@ -46,6 +47,7 @@ class Scene:
     event: str | None = None
     timer: str | None = None
     takes: bool = True
+    leaves: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,6 @@ class Manner:
 
     Attributes:
         reads: A job asks for its inputs.
-        leaves: An agent ends with the next input read and not taken, once it has taken so many while it ran; None: never.
         declines: An agent takes no input while it runs.
         chatter: Lines that an agent says besides, every fifth with one that is no message.
     """
@@ -62,7 +63,6 @@ class Manner:
     door: Door
     scenes: tuple[Scene, ...]
     reads: bool = False
-    leaves: int | None = None
     declines: bool = False
     chatter: int = 0
 
@@ -105,7 +105,10 @@ IS_HINTED = Manner(Door.BELT, (_HINTED, _FAILS, _DONE))
 GIVES_UP = Manner(Door.BELT, (Scene(Ends.PERMANENT, turns=("failed",)), _DONE))
 STANDS = Manner(Door.BELT, (_DONE,), reads=True)
 LISTENS = Manner(Door.AGENT, (_DONE,), chatter=12)
-LEAVES = Manner(Door.AGENT, (_DONE,), leaves=1)
+LEAVES = Manner(Door.AGENT, (Scene(Ends.COMPLETED, turns=("done",), leaves=1),))
+CRASHES = Manner(
+    Door.AGENT, (Scene(Ends.DIES, status=9, leaves=0), Scene(Ends.DIES, status=9, leaves=2), _DONE), chatter=8
+)
 DECLINES = Manner(Door.AGENT, (Scene(Ends.SILENT, uses=2),), declines=True)
 AGENT_PARKS = Manner(Door.AGENT, (_PARKS_FOR_EVER, _DOZES, _DONE))
 AGENT_FAILS = Manner(Door.AGENT, (_RESET, _FAILS, _DONE), chatter=3)

@@ -7,7 +7,7 @@ harm, not the interleaving.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from chaos.random_drill.acts import Act, ActKind, Person
@@ -39,6 +39,8 @@ FED_S = (0.0, 5.0)
 """So long after it was handed in a Work gets a further input, or is interrupted, or what it waits for comes."""
 AT_ONCE = 0.25
 """In so many interrupts one of its inputs comes right before."""
+HELD_SHARE, HELD_S = 0.15, (0.3, 2.0)
+"""Of what can be spoken with so much is held for a while."""
 LARGE_SHARE, LARGE_BYTES = 0.15, 9_000
 """Inputs that come as a file."""
 AGAIN_SHARE = 0.25
@@ -57,6 +59,7 @@ class Harm(StrEnum):
     EVERYONE = "everyone"
     ZYGOTE = "zygote"  # a worker's, which survives it
     SHIM = "shim"  # of a job that runs
+    FREEZE_SHIM = "freeze a shim"  # for a while, as a debugger does
     FREEZE = "freeze"  # a worker or the coordinator, until the leases have lapsed, while all goes on
     FREEZE_LEADER = "freeze the leader"  # until its own lease has lapsed, with a standby beside it
     STANDBY = "standby"  # a second coordinator comes, or the one there is is killed
@@ -74,6 +77,7 @@ WEIGHTS = {
     Harm.EVERYONE: 4,
     Harm.ZYGOTE: 8,
     Harm.SHIM: 8,
+    Harm.FREEZE_SHIM: 3,
     Harm.FREEZE: 5,
     Harm.STANDBY: 6,
     Harm.DRAIN: 4,
@@ -200,6 +204,9 @@ def _acts(chance: random.Random, recipe: Recipe) -> tuple[Act, ...]:
     for number in range(1, 1 + chance.randint(0, recipe.interrupts)):
         after_s = chance.choice(acts).after_s if acts and chance.random() < AT_ONCE else chance.uniform(*FED_S)
         acts.append(_act(chance, ActKind.INTERRUPT, number, after_s=after_s))
+    if recipe.manner is not None and chance.random() < HELD_SHARE:
+        held = _act(chance, ActKind.HOLD, 1)
+        acts += [held, replace(held, kind=ActKind.RELEASE, after_s=held.after_s + chance.uniform(*HELD_S))]
     if recipe.manner is not None and any(scene.event == EVENT for scene in recipe.manner.scenes):
         kinds = (ActKind.DECOY, ActKind.PUBLISH) if chance.random() < 0.5 else (ActKind.DECOY,)
         acts += [_act(chance, kind, number) for number, kind in enumerate(kinds, 1)]

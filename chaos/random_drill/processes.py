@@ -92,6 +92,7 @@ class Processes:
     faults: list[Fault] = field(default_factory=list)
     _running: dict[str, Running] = field(default_factory=dict)
     _frozen: dict[str, float] = field(default_factory=dict)
+    _frozen_shims: list[tuple[ProcessIdentity, float]] = field(default_factory=list)
     _leaving: list[_Leaving] = field(default_factory=list)
     terms: list[Term] = field(default_factory=list)
     _holders: list[Running] = field(default_factory=list)
@@ -152,19 +153,15 @@ class Processes:
 
     def kill_shim(self, attempt: Attempt, shim: ProcessIdentity) -> None:
         """Kill the shim of a pinned attempt, if it is still that one."""
-        try:
-            fd = os.pidfd_open(shim.pid)
-        except OSError:
-            return
-        try:
-            if is_it(shim):
-                boundary.pidfd_kill(fd, signal.SIGKILL, Boundary.HARM_SIGNAL)
-                self._note("kill", f"{attempt.id}'s shim", shim.pid)
-                self.killed[SHIM] += 1
-        except ProcessLookupError:
-            pass  # it ended just now
-        finally:
-            os.close(fd)
+        if _signal(shim, signal.SIGKILL):
+            self._note("kill", f"{attempt.id}'s shim", shim.pid)
+            self.killed[SHIM] += 1
+
+    def freeze_shim(self, attempt: Attempt, shim: ProcessIdentity, seconds: float) -> None:
+        """Stop the shim of a pinned attempt for a while; its job goes on, and it by `look`."""
+        if _signal(shim, signal.SIGSTOP):
+            self._note("freeze", f"{attempt.id}'s shim", shim.pid)
+            self._frozen_shims.append((shim, time.monotonic() + seconds))
 
     def freeze(self, name: str, seconds: float) -> None:
         """Stop it for a while; it goes on by `look`."""
@@ -200,6 +197,10 @@ class Processes:
         for name, until_s in list(self._frozen.items()):
             if now >= until_s:
                 self._thaw(name, self._running[name])
+        for shim, until_s in list(self._frozen_shims):
+            if now >= until_s:
+                self._frozen_shims.remove((shim, until_s))
+                _signal(shim, signal.SIGCONT)
         if self._filler is not None and now >= self._filler[1]:
             self._filler[0].unlink()
             self._filler = None
@@ -228,7 +229,8 @@ class Processes:
     def is_settled(self) -> bool:
         """Nobody is frozen or about to leave, nobody keeps the store, and there is room."""
         self._holders = [holder for holder in self._holders if holder.process.poll() is None]
-        return not self._frozen and not self._leaving and not self._holders and self._filler is None
+        is_frozen = self._frozen or self._frozen_shims
+        return not is_frozen and not self._leaving and not self._holders and self._filler is None
 
     def _thaw(self, name: str, running: Running) -> None:
         if self._frozen.pop(name, None) is not None and running.process.poll() is None:
@@ -263,6 +265,23 @@ class Processes:
 
     def _note(self, what: str, who: str, pid: int | None = None, *, led: bool = False) -> None:
         self.blows.append(Blow(self.harness.clock.now().wall_us, what, who, pid, led))
+
+
+def _signal(who: ProcessIdentity, number: signal.Signals) -> bool:
+    """Send it a signal, if it is still that process; False: it is not."""
+    try:
+        fd = os.pidfd_open(who.pid)
+    except OSError:
+        return False
+    try:
+        if not is_it(who):
+            return False
+        boundary.pidfd_kill(fd, number, Boundary.HARM_SIGNAL)
+    except ProcessLookupError:
+        return False  # it ended just now
+    finally:
+        os.close(fd)
+    return True
 
 
 def _gave_up(code: int, told: str) -> bool:

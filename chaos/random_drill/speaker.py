@@ -103,7 +103,7 @@ class Speaker:
     def ending(self, scene: Json) -> tuple[str, Json] | None:
         """What it says of its end: its kind and its body; None: nothing."""
         match scene["ends"]:
-            case "silent":
+            case "silent" | "dies":
                 return None
             case "parks" | "passes on":
                 event = {"type": scene["event"], "correlate": scene["correlate"]} if scene["event"] else None
@@ -168,7 +168,7 @@ class Agent(Speaker):
             if self.manner["declines"]:
                 self.note("declined", input=number, intent=intent)
                 emit({"type": "not_accepting", "id": intent})
-            elif taken == self.manner["leaves"]:
+            elif taken == scene["leaves"]:
                 return
             else:
                 self.take(number, intent)

@@ -265,7 +265,7 @@ class IdleState:
 
     Attributes:
         live: Attempts unfinished, or ended without proof of stop and still being worked on.
-        waiting: Works ready or in backoff, but for those of a quarantined binding.
+        waiting: Works ready, in backoff, or whose next attempt waits for an event or a time, but for those of a quarantined binding.
         needs_person: Names of attempts in `recovery_required`, of held Works, and of those of a quarantined binding.
     """
 

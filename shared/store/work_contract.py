@@ -55,8 +55,8 @@ class WorkCommands(BudgetCommands, Protocol):
     def retry_work(self, work_id: WorkId, *, by: str, reason: str) -> None:
         """A person's retry: the Work is ready at once with the inputs of its last attempt, and its failures count anew; attempt
         numbers go on. Cancels its timer.
-        Raises NotFoundError; RefusedError: it is live, waiting or ready, has completed or was cancelled, a person holds it, the
-        stop of its last attempt is not proven, or that did not fail. Rings the coordinator. Rule: O11, O14.
+        Raises NotFoundError; RefusedError: it is live, waiting or ready, has completed or was cancelled, a person, a budget or a
+        gate holds it, the stop of its last attempt is not proven, or that did not fail. Rings the coordinator. Rule: O11, O14.
         """
 
     def hold_work(self, work_id: WorkId, *, by: str, reason: str) -> None:

@@ -82,6 +82,10 @@ class Controls(Gating):
             raise RefusedError(f"{work.id} is ready already, and starts as soon as it may")
         if work.hold is not None:
             raise RefusedError(f"{work.id} is held by {work.hold.by}", hint=f"`tenure work release {work.id}`")
+        if (
+            work.start_hold is not None
+        ):  # it did not fail: its next start is held, and a retry would lift that past who holds it
+            raise RefusedError(f"{work.id} is held: {work.start_hold.reason}", hint=_way_past(work))
         unproven = self.unexcluded(work.id)
         if unproven is not None:
             raise RefusedError(f"the stop of {unproven} is not proven", hint=f"`tenure attempt show {unproven}`")
@@ -123,10 +127,7 @@ class Controls(Gating):
     def _release_start(self, work: Work, by: str, reason: str) -> None:
         if work.reason is Reason.GATE_HELD and work.start_hold is not None:
             gate = work.start_hold.by
-            raise RefusedError(
-                f"gate {gate} holds {work.id}, and it alone settles that",
-                hint=f"`tenure gate admit {work.id}`, or `tenure gate refuse {work.id}`",
-            )
+            raise RefusedError(f"gate {gate} holds {work.id}, and it alone settles that", hint=_way_past(work))
         self._release_budget(work, by, reason)
         self._note(Boundary.COMMAND_COMMIT, COORDINATOR)
 
@@ -176,3 +177,10 @@ class Controls(Gating):
 
     def _first_way(self, work: Work) -> str | None:
         return None if work.hold is None else f"`tenure work release {work.id}`"
+
+
+def _way_past(work: Work) -> str:
+    """What lifts the hold of a start."""
+    if work.reason is Reason.GATE_HELD:
+        return f"`tenure gate admit {work.id}`, or `tenure gate refuse {work.id}`"
+    return f"`tenure work release {work.id}`"

@@ -85,7 +85,8 @@ _LOST = "EXISTS (SELECT 1 FROM unreadable WHERE table_name IN ('attempt', 'snaps
 IDLE_LIVE = f"SELECT count(*) FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND NOT {_LOST}"
 _IN_QUARANTINE = "EXISTS (SELECT 1 FROM routine WHERE binding = reason_limit AND quarantined_at_us IS NOT NULL)"
 """By the binding itself: the reason that a Work was given stays until the next pass."""
-IDLE_WAITING = f"""SELECT count(*) FROM (SELECT 1 FROM work WHERE ended_at_us IS NULL AND state IN ('ready', 'backoff')
+IDLE_WAITING = f"""SELECT count(*) FROM (SELECT 1 FROM work WHERE ended_at_us IS NULL AND state IN ('ready', 'backoff', 'waiting')
+    AND NOT (state = 'waiting' AND EXISTS (SELECT 1 FROM attempt WHERE work_id = work.id AND {UNEXCLUDED}))
     AND (reason IS NOT 'quarantined' OR NOT {_IN_QUARANTINE})
     AND NOT EXISTS (SELECT 1 FROM unreadable WHERE table_name = 'work' AND row_key = work.id) LIMIT ? + 0)"""
 IDLE_NEEDS_PERSON = f"""SELECT id FROM (SELECT id, started_at_us AS at FROM attempt WHERE state = 'recovery_required')

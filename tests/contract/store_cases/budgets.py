@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shared.errors import RefusedError
-from shared.ids import AttemptId, Incarnation, WorkId
+from shared.ids import AttemptId, Incarnation, WorkId, work_of
 from shared.model.attempt import AttemptState, Ending
 from shared.model.budget import Budget, Per, Period
 from shared.model.instant import US_PER_S
@@ -19,7 +19,17 @@ from shared.policy.budget import US_PER_DAY, window_of
 from shared.store.contract import Claimed, ReadTx
 from shared.store.values import ClaimHeld
 from tests.contract.store_cases import case
-from tests.support.stores import COMPLETED, LEASE_US, RETURNED, SUCCEEDED, TIMEOUT_US, UNPROVEN, World
+from tests.support.stores import (
+    COMPLETED,
+    EXHAUSTED,
+    FAILED,
+    LEASE_US,
+    RETURNED,
+    SUCCEEDED,
+    TIMEOUT_US,
+    UNPROVEN,
+    World,
+)
 
 S = WorkState
 OVER = ClaimHeld(Reason.OVER_BUDGET)
@@ -184,6 +194,27 @@ def over(world: World, owner: Incarnation, *budgets: Budget, **what: Any) -> Wor
 
 def release(world: World, work_id: WorkId) -> None:
     world.store.write(lambda tx: tx.release_work(work_id, by="me", reason="go on"))
+
+
+@case(pytest.mark.req("B04", "O14"))
+def a_persons_retry_does_not_lift_what_a_budget_holds(world: World) -> None:
+    world.configure(TWO_TURNS)
+    owner = world.worker()
+    world.ended(owner)
+    work_id = work_of(world.ended(owner, FAILED, RETURNED).attempt_id)
+    assert claim(world, work_id, owner) == OVER
+    before = world.everything()
+
+    with pytest.raises(RefusedError, match="2 of 2 turns of all scopes are used") as caught:
+        world.store.write(lambda tx: tx.retry_work(work_id, by="me", reason="go on"))
+
+    assert caught.value.hint == f"`tenure work release {work_id}`"
+    assert world.everything() == before
+    release(world, work_id)
+    key = world.running(owner, work_id)
+    world.store.write(lambda tx: tx.finish(key, FAILED, EXHAUSTED))
+    world.store.write(lambda tx: tx.retry_work(work_id, by="me", reason="go on"))
+    assert world.work(work_id).state is S.READY, "control: what failed is tried again"
 
 
 @case(pytest.mark.req("B04"))

@@ -450,6 +450,24 @@ def a_wait_without_resume_ends_the_attempt_and_its_wake_readies_the_next(world: 
 
 
 @case(pytest.mark.req("O08"))
+def a_work_whose_next_attempt_waits_keeps_its_home_from_being_idle(world: World) -> None:
+    def waiting() -> tuple[int, int]:
+        state = world.store.read(lambda tx: tx.idle_state())
+        return state.live, state.waiting
+
+    owner = world.worker()
+    assert waiting() == (0, 0)
+    key = world.awaiting(owner)
+    assert waiting() == (0, 1)
+    world.parked(owner)
+    assert waiting() == (1, 1), "control: what is parked is live, and not counted twice"
+
+    world.store.write(lambda tx: tx.cancel_work(work_of(key.attempt_id), by="me", reason="no more"))
+
+    assert waiting() == (1, 0)
+
+
+@case(pytest.mark.req("O08", "V01"))
 def a_wake_of_a_held_work_leaves_it_held(world: World) -> None:
     key = world.awaiting(world.worker())
     work_id = work_of(key.attempt_id)
