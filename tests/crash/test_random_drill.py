@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from chaos import cli, results
+from chaos.notes import Word
+from chaos.random_drill.acts import ActKind
 from chaos.random_drill.drill import RandomDrill
 from chaos.random_drill.load import Kind
 from chaos.random_drill.plan import COSTS, JOBS, KILLS, Harm, plan
@@ -44,7 +47,31 @@ def drilled(folder: Path, seed: int, *more: str, kills: int, jobs: int) -> tuple
 
 @pytest.mark.timeout(400)
 @pytest.mark.req(
-    "E06", "R02", "R03", "R04", "R05", "R09", "R15", "L01", "L02", "K02", "K04", "M01", "M02", "M04", "M05", "W01"
+    "E06",
+    "R02",
+    "R03",
+    "R04",
+    "R05",
+    "R09",
+    "R15",
+    "L01",
+    "L02",
+    "K02",
+    "K04",
+    "M01",
+    "M02",
+    "M04",
+    "M05",
+    "W01",
+    "O01",
+    "O06",
+    "O08",
+    "O15",
+    "T02",
+    "T03",
+    "B03",
+    "B04",
+    "G03",
 )
 def test_200_kills_lose_nothing_and_run_nothing_twice(folder: Path) -> None:
     code, result = drilled(folder, SEED, kills=KILLS, jobs=JOBS)
@@ -53,6 +80,8 @@ def test_200_kills_lose_nothing_and_run_nothing_twice(folder: Path) -> None:
     assert code == 0
     assert result.totals["kills"] >= KILLS
     assert all(result.totals[f"harm: {harm}"] > 0 for harm in (Harm.SHIM, Harm.CLOCK))
+    assert all(result.totals[f"said: {kind}"] > 0 for kind in (ActKind.FEED, ActKind.SUBMIT, ActKind.INTERRUPT))
+    assert result.totals["asked for: admit"] > 0
     assert result.totals["takeovers"] > 0, "no kill hit a worker that held something: the drill has shown nothing"
     assert {figure.name.partition(",")[0] for figure in result.figures} >= {
         "worker killed",
@@ -112,6 +141,25 @@ def test_what_is_planted_is_found_and_named(
     assert check in (kept[0] / "findings.txt").read_text()
 
 
+def test_a_program_that_read_an_input_twice_is_found_and_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control of what programs note: one line of them twice."""
+    rest = RandomDrill.rest
+
+    def rest_then_plant(drill: RandomDrill) -> None:
+        rest(drill)
+        path = drill.operator.notes
+        saw = next(line for line in path.read_text().splitlines() if json.loads(line)["word"] == Word.SAW)
+        with path.open("a") as file:
+            file.write(f"{saw}\n")
+
+    monkeypatch.setattr(RandomDrill, "rest", rest_then_plant)
+
+    code, result = drilled(folder, 11, kills=1, jobs=12)
+
+    assert code == 1
+    assert {found.check for found in result.findings} == {"inputs_are_read_in_order"}
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_interrupt_leaves_no_process_and_no_folder(folder: Path, reaper: Reaper, times: int) -> None:
     """Asked once it comes to rest and checks; asked twice it leaves at once. Whatever is left fails the test by `reaper`."""
@@ -156,6 +204,10 @@ def test_a_plan_of_many_has_every_kind_of_job_and_harm() -> None:
     small = plan(3, kills=2_000, jobs=2_000, small_disk=True)
     assert set(Counter(step.harm for step in small)) == set(Harm)
     assert set(Counter(job.kind for step in steps for job in step.jobs)) == set(Kind)
+    acts = [act for step in steps for job in step.jobs for act in job.acts]
+    assert {act.kind for act in acts} == set(ActKind)
+    assert {act.command for act in acts} == {act.again for act in acts} == {True, False}
+    assert all(job.acts == tuple(sorted(job.acts, key=lambda act: act.after_s)) for step in steps for job in step.jobs)
     cancelled = [job for step in steps for job in step.jobs if job.cancel is not None]
     assert {job.cancel.attempt for job in cancelled if job.cancel is not None} == {True, False}
     assert all(job.cancel is not None for step in steps for job in step.jobs if job.kind is Kind.DEAF)

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from chaos.notes import FAILURES, WAITS, Ends
+from chaos.random_drill.acts import Person
 from chaos.random_drill.aftermath import Aftermath, broken_output, logged_errors
-from chaos.random_drill.expectations import EXPECTATIONS
-from chaos.random_drill.load import CONFIG, NUMBER_VARIABLE, Cancel, Kind, PlannedJob, Via, counted
+from chaos.random_drill.expectations import EXPECTATIONS, ended_as_its_kind_may
+from chaos.random_drill.load import CONFIG, NUMBER_VARIABLE, RECIPES, Cancel, Kind, PlannedJob, Via, counted
+from chaos.random_drill.manners import Door
 from chaos.random_drill.operator import Answer
 from chaos.random_drill.roster import Admission, number_of
 from chaos.seen import Fault
@@ -220,3 +223,60 @@ def test_a_flaky_job_fails_twice_and_is_tried_again_by_its_binding() -> None:
     assert policy.retry.attempts_max == 3
     assert expected.may_run_again
     assert not planned(1, Kind.SHORT).expectation(WorkId("w1"), cancelled=False, shim_killed=False).may_run_again
+
+
+class TestSpoken:
+    """How Works that speak may end: by what their programs say, and by what was done to them."""
+
+    @pytest.mark.parametrize(
+        ("kind", "done", "ends"),
+        [
+            (Kind.AGENT, {}, {(WorkState.COMPLETED, AttemptState.SUCCEEDED)}),
+            (Kind.STANDING, {}, {(WorkState.IDLE, AttemptState.SUCCEEDED)}),
+            (Kind.HOPELESS, {}, {(WorkState.COMPLETED, AttemptState.SUCCEEDED)}),
+            (Kind.HOPELESS, {"retries": False}, {(WorkState.FAILED, AttemptState.FAILED)}),
+            (
+                Kind.AGENT,
+                {"shim_killed": True},
+                {(WorkState.COMPLETED, AttemptState.SUCCEEDED), (WorkState.FAILED, AttemptState.FAILED)},
+            ),
+        ],
+    )
+    def test_each_kind_ends_as_it_may_and_not_otherwise(
+        self, kind: Kind, done: dict[str, bool], ends: set[tuple[WorkState, AttemptState]]
+    ) -> None:
+        person = Person(retries=done.get("retries", True))
+        job = replace(planned(4, kind), person=person)
+        expected = job.expectation(W4, cancelled=False, shim_killed=done.get("shim_killed", False))
+        tried = {
+            (state, last)
+            for state in (WorkState.COMPLETED, WorkState.FAILED, WorkState.IDLE, WorkState.HELD)
+            for last in (AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.TIMED_OUT)
+        }
+
+        def is_possible(state: WorkState, last: AttemptState) -> bool:
+            after = with_end(clean(), W4, state, last)
+            history = replace(after.history, jobs=(*after.history.jobs[:3], expected))
+            return ended_as_its_kind_may(replace(after, jobs={**JOBS, W4: job}, history=history)) == []
+
+        assert {(state, last) for state, last in tried if is_possible(state, last)} == ends
+
+    def test_what_it_prints_and_how_it_exits_is_left_to_its_notes(self) -> None:
+        expected = planned(4, Kind.AGENT).expectation(W4, cancelled=False, shim_killed=False, interrupted=True)
+
+        assert (expected.speaks, expected.output, expected.may_be_cut_short) == (True, None, True)
+        assert not planned(4, Kind.AGENT).expectation(W4, cancelled=False, shim_killed=False).may_be_cut_short
+
+    @pytest.mark.parametrize("kind", [kind for kind in Kind if RECIPES[kind].manner is not None])
+    def test_every_manner_comes_to_an_end_by_itself(self, kind: Kind) -> None:
+        """The last scene is played again and again: it must take effect, so that nothing is tried for ever."""
+        manner = RECIPES[kind].manner
+
+        assert manner is not None
+        assert manner.scenes[-1].ends in (Ends.COMPLETED, Ends.SILENT)
+        assert all(scene.event or scene.timer for scene in manner.scenes if scene.ends in WAITS)
+        binding = CONFIG.binding(RECIPES[kind].binding)
+        assert binding is not None
+        assert (binding.executor == "agent") is (manner.door is Door.AGENT)
+        failures = sum(scene.ends in FAILURES for scene in manner.scenes)
+        assert failures < (1 if binding.retry is None else binding.retry.attempts_max)
