@@ -30,6 +30,7 @@ class Job:
         may_be_retried: A person may have tried it again.
         speaks: It speaks with tenure while it runs: how its attempts end, and what follows, is held against what its program knows
             of that itself (`checks/spoken.py`). `status` and `statuses` say nothing then.
+        correlate: Keys that events of its turns carry; () where one without a key is told.
         interrupted: Somebody interrupted it; an attempt may end early.
         output: What it prints when it is left alone; None: that is not looked at.
     """
@@ -48,6 +49,7 @@ class Job:
     is_held: bool = False
     may_be_retried: bool = False
     speaks: bool = False
+    correlate: tuple[str, ...] = ()
     interrupted: bool = False
     output: str | None = OUTPUT
 

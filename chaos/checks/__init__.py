@@ -57,6 +57,7 @@ CHECKS: tuple[Check, ...] = (
     used.holds_take_no_slot,
     spoken.every_input_is_seen,
     spoken.inputs_are_read_in_order,
+    spoken.takes_are_as_said,
     spoken.intents_are_told_the_truth,
     spoken.intents_reach_whom_they_are_for,
     spoken.nothing_is_read_after_it_took_effect,

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from chaos.checks.inputs import TOOK_EFFECT, fates_of_inputs, inputs_of, is_retried_by_person
+from chaos.checks.inputs import TOOK_EFFECT, fates_of_inputs, inputs_of, is_retried_by_person, taken_while_running
 from chaos.checks.wakes import WOKEN, woken_epochs
 from chaos.history import History
 from chaos.job import Job
@@ -73,25 +73,33 @@ def inputs_are_read_in_order(history: History) -> list[str]:
     return found
 
 
-def intents_are_told_the_truth(history: History) -> list[str]:
-    """What is said of an intent is so: consumed means that its program said so, and what the program of an attempt that took effect
-    said is not told as returned; at rest none is open.
+def takes_are_as_said(history: History) -> list[str]:
+    """An attempt is told as having taken an input, besides those it was given, only if its program said so; and of one that took
+    effect nothing that its program took is missing.
     """
     found = []
-    noted = {(note.word, note.attempt_id, note.input) for note in history.notes}
+    taken = taken_while_running(history)
+    for work_id in _speaking(history):
+        for attempt in history.attempts_of(work_id):
+            told = taken.get(attempt.id, set())
+            said = {note.input for note in history.notes if (note.word, note.attempt_id) == (Word.TOOK, attempt.id)}
+            found += [f"{attempt.id} is told as having taken input {one}, and never said so" for one in told - said]
+            if attempt.state in TOOK_EFFECT:
+                found += [f"{attempt.id} took input {one}, and is not told so" for one in said - told]
+    return found
+
+
+def intents_are_told_the_truth(history: History) -> list[str]:
+    """What is said of an intent is so: not accepted means that its program said so; at rest none is open."""
+    found = []
+    declined = {(note.attempt_id, note.intent) for note in history.notes if note.word is Word.DECLINED}
     for one in _intents(history).values():
         if one.fate in OPEN_FATES and one.input is not None:
             found.append(f"{one.id} is {one.fate} still, and nothing runs")
-        if one.input is None or one.attempt_id is None:
-            continue
-        took = (Word.TOOK, one.attempt_id, one.input) in noted
-        declined = (Word.DECLINED, one.attempt_id, one.input) in noted
-        if one.fate is Fate.CONSUMED and not took:
-            found.append(f"{one.id} is told as consumed, and {one.attempt_id} never took input {one.input}")
-        if one.fate is Fate.NOT_ACCEPTING and not declined and history.attempts[one.attempt_id].pool == POOL_AGENTS:
-            found.append(f"{one.id} is told as not accepted, and {one.attempt_id} never said so")
-        if one.fate is Fate.RETURNED and took and _took_effect(history, one.attempt_id):
-            found.append(f"{one.id} is told as returned, and {one.attempt_id} took input {one.input}")
+        if one.fate is Fate.NOT_ACCEPTING and one.attempt_id is not None:
+            is_agent = history.attempts[one.attempt_id].pool == POOL_AGENTS
+            if is_agent and (one.attempt_id, one.id) not in declined:
+                found.append(f"{one.id} is told as not accepted, and {one.attempt_id} never said so")
     return found
 
 
@@ -180,7 +188,9 @@ def attempts_follow_what_was_said(history: History) -> list[str]:
 def turns_are_told_once(history: History) -> list[str]:
     """One event for each turn, attempt, epoch and key: the last turn that the program of that epoch told, and none that was not."""
     found = []
+    jobs = _speaking(history)
     told: Counter[tuple[AttemptId, int, object]] = Counter()
+    keys: dict[tuple[AttemptId, int], set[object]] = {}
     statuses: dict[tuple[AttemptId, int], set[object]] = {}
     for event in history.events:
         if event.kind != TURN_EVENT or event.attempt_id is None or event.epoch is None:
@@ -188,6 +198,7 @@ def turns_are_told_once(history: History) -> list[str]:
         told[event.attempt_id, event.epoch, event.data.get("correlate")] += 1
         began = _launch_at(history, event.attempt_id, event.epoch)
         statuses.setdefault((event.attempt_id, began), set()).add(event.data["status"])
+        keys.setdefault((event.attempt_id, began), set()).add(event.data.get("correlate"))
     found += [
         f"the turn of {name} (epoch {epoch}) was told {count} times for {key}"
         for (name, epoch, key), count in told.items()
@@ -200,8 +211,9 @@ def turns_are_told_once(history: History) -> list[str]:
                 f"the turn of {launch[0]} (launch {launch[1]}) was told as {known}, it said {last.get(launch)}"
             )
     for launch in seen_to_end(history):
-        if launch in last and launch not in statuses:
-            found.append(f"{launch[0]} (launch {launch[1]}) told a turn, and no event did")
+        wanted: set[object] = set(jobs[work_of(launch[0])].correlate) or {None}
+        if launch in last and keys.get(launch) != wanted:
+            found.append(f"{launch[0]} (launch {launch[1]}) told a turn, its events are about {keys.get(launch)}")
     return found
 
 
@@ -273,10 +285,6 @@ def _accepted(history: History) -> Iterator[tuple[WorkId, int]]:
         if event.kind == "input.accepted" and event.work_id is not None:
             told.add((event.work_id, int(str(event.data["input"]))))
     yield from sorted(one for one in told if one[0] in speaking)
-
-
-def _took_effect(history: History, attempt_id: AttemptId) -> bool:
-    return history.attempts[attempt_id].state in TOOK_EFFECT
 
 
 def _is_ended_by_others(job: Job, attempt: Attempt) -> bool:

@@ -300,6 +300,13 @@ class PlannedJob:
         manner = self.recipe.manner
         return manner is not None and any(scene.ends is Ends.PERMANENT for scene in manner.scenes)
 
+    @property
+    def correlations(self) -> tuple[str, ...]:
+        """Keys that events of its turns carry: none, one or two; the first is the one of what it waits for."""
+        if self.recipe.manner is None:
+            return ()
+        return (manners.key_of(self.number), f"pair-{self.number}")[: self.number % 3]
+
     def fed(self, act: Act) -> bytes:
         """The input that an act hands in."""
         return f"input {act.number} of job {self.number}\n".encode().ljust(act.size, b".")
@@ -331,6 +338,7 @@ class PlannedJob:
                 may_be_retried=True,
                 is_standing=self.recipe.standing,
                 speaks=True,
+                correlate=self.correlations,
                 interrupted=interrupted,
                 output=None,
             )

@@ -18,7 +18,7 @@ from chaos.harness import Harness, Running
 from chaos.notes import Word, read_notes
 from chaos.random_drill.disk import FULL_WORDS
 from chaos.random_drill.load import NUMBER_VARIABLE, PlannedJob, Via
-from chaos.random_drill.roster import Admission, Roster, correlations, new_work
+from chaos.random_drill.roster import Admission, Roster, new_work
 from chaos.witness import Mark
 from shared.errors import RefusedError, StoreBusyError, StoreUnavailableError
 from shared.ids import AttemptId, WorkId, work_of
@@ -165,7 +165,7 @@ class Operator:
         words = ["--env", f"{NUMBER_VARIABLE}={job.number}", "--priority", str(job.priority)]
         words += ["--scope", job.scope] if job.scope else []
         words += ["--input", job.input.decode()] if job.input is not None else []
-        words += [word for key in correlations(job) for word in ("--correlate", key)]
+        words += [word for key in job.correlations for word in ("--correlate", key)]
         command = ["--", *self.command(job)]
         if job.via is Via.SUBMIT:
             call = ["submit", job.recipe.binding, *words, *command]

@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from chaos.job import Job
 from chaos.random_drill.load import NUMBER_VARIABLE, PlannedJob
-from chaos.random_drill.manners import key_of
 from shared.ids import WorkId
 from shared.model.work import NewWork, Work, WorkKind
 
@@ -85,15 +84,8 @@ def new_work(job: PlannedJob, command: tuple[str, ...]) -> NewWork:
         submitted_by=SUBMITTER,
         priority=job.priority,
         kind=WorkKind.STANDING if job.recipe.standing else WorkKind.RUN_ONCE,
-        correlate=correlations(job),
+        correlate=job.correlations,
     )
-
-
-def correlations(job: PlannedJob) -> tuple[str, ...]:
-    """Keys that events of its turns carry: one, two or none; the first is the one of what it waits for."""
-    if job.recipe.manner is None:
-        return ()
-    return (key_of(job.number), f"pair-{job.number}")[: job.number % 3]
 
 
 def number_of(work: Work) -> int | None:

@@ -90,6 +90,10 @@ def consumed_but_not_taken(history: History) -> History:
     return without_note(history, place_of(history, Word.TOOK, LISTENED))
 
 
+def taken_but_not_told(history: History) -> History:
+    return with_note(history, len(history.notes), Note(Word.TOOK, AGAIN, 1, 500, input=history.accepted[1].number))
+
+
 def declined_by_nobody(history: History) -> History:
     return without_note(history, place_of(history, Word.DECLINED, AttemptId("w6.1")))
 
@@ -149,6 +153,10 @@ def turn_not_told(history: History) -> History:
     return with_changed_event(history, "execution.turn", PARKED, kind="declaration.recorded")
 
 
+def turn_told_about_another(history: History) -> History:
+    return with_changed_event(history, "execution.turn", PARKED, data={"correlate": "pr-7"})
+
+
 def turn_told_twice(history: History) -> History:
     """In place of something that was told right before."""
     place = index_of(history, "execution.turn", PARKED)
@@ -185,13 +193,14 @@ SPOKEN_FAULTS: dict[str, list[Fault]] = {
     "wakes_are_told": [woken_by_another, waited_for_another],
     "every_input_is_seen": [never_read, other_bytes],
     "inputs_are_read_in_order": [out_of_order],
-    "intents_are_told_the_truth": [consumed_but_not_taken, declined_by_nobody, open_still],
+    "takes_are_as_said": [consumed_but_not_taken, taken_but_not_told],
+    "intents_are_told_the_truth": [declined_by_nobody, open_still],
     "intents_reach_whom_they_are_for": [told_to_another, answered_with_another],
     "nothing_is_read_after_it_took_effect": [read_after_it_took_effect],
     "attempts_end_as_they_said": [other_end, no_last_word, other_exit_status],
     "attempts_follow_what_was_said": [interrupted_by_nobody],
     "nothing_said_is_refused": [refused],
-    "turns_are_told_once": [other_turn, turn_not_told, turn_told_twice],
+    "turns_are_told_once": [other_turn, turn_not_told, turn_told_about_another, turn_told_twice],
     "usage_is_what_was_said": [said_more, said_less],
     "starts_keep_to_what_was_said": [went_on_past_its_budget],
     "holds_take_no_slot": [held_with_a_slot],
