@@ -193,7 +193,7 @@ def turns_are_told_once(history: History) -> list[str]:
     keys: dict[tuple[AttemptId, int], set[object]] = {}
     statuses: dict[tuple[AttemptId, int], set[object]] = {}
     for event in history.events:
-        if event.kind != TURN_EVENT or event.attempt_id is None or event.epoch is None:
+        if event.kind != TURN_EVENT or event.attempt_id is None or event.epoch is None or event.work_id not in jobs:
             continue
         told[event.attempt_id, event.epoch, event.data.get("correlate")] += 1
         began = _launch_at(history, event.attempt_id, event.epoch)
@@ -274,7 +274,8 @@ def _speaking(history: History) -> dict[WorkId, Job]:
 
 
 def _intents(history: History) -> dict[str, Intent]:
-    return {one.id: one for intents in history.intents.values() for one in intents}
+    """Of Works that speak, by name."""
+    return {one.id: one for work_id in _speaking(history) for one in history.intents.get(work_id, ())}
 
 
 def _accepted(history: History) -> Iterator[tuple[WorkId, int]]:
