@@ -21,7 +21,9 @@ from typing import Self, TypeVar
 
 from chaos.history import History
 from chaos.job import Job
+from chaos.notes import read_notes
 from chaos.recording import Known, output_in, record
+from chaos.seen import Seen
 from chaos.witness import Witness
 from shared import boundary
 from shared.boundary import Boundary
@@ -81,6 +83,7 @@ class Harness:
 
     Attributes:
         logs: What each process wrote to its standard error, and what it wrote to its standard output beside it.
+        notes: Where programs that speak with tenure note what they were told and what they say.
     """
 
     def __init__(self, folder: Path, given: Settings | Config) -> None:
@@ -99,6 +102,8 @@ class Harness:
         self.home: Home = create_home(folder / "home")[0]
         (self.home.path / "drill").write_text(DRILL_ID, encoding="ascii")
         self.witness = Witness(folder / "witness")
+        self.notes = folder / "notes"
+        self.notes.touch()
         self.config = given if isinstance(given, Config) else Config(settings=given)
         self.jobs: list[Job] = []
         create(self.home.path, self.clock)
@@ -219,6 +224,12 @@ class Harness:
         """Know of a job that somebody else cancelled."""
         self.jobs = [replace(job, cancelled=job.cancelled or job.work_id == work_id) for job in self.jobs]
 
+    def was_interrupted(self, work_id: WorkId) -> None:
+        """Know of a job that somebody interrupted: an attempt of it may be stopped, and another follows."""
+        self.jobs = [
+            replace(job, interrupted=True, may_run_again=True) if job.work_id == work_id else job for job in self.jobs
+        ]
+
     def read(self, fn: Callable[[ReadTx], R]) -> R:
         """Read the store."""
         return self.store.read(fn)
@@ -275,13 +286,18 @@ class Harness:
 
     def history(self) -> History:
         """Everything the checks look at."""
-        known = Known(self.jobs, self.witness.lines(), self.config)
+        known = Known(self.jobs, self.witness.lines(), self.config, Seen(notes=read_notes(self.notes)))
         return record(self.store, output_in(self.home.attempts), known)
+
+    @property
+    def drill_log(self) -> Path:
+        """Where an armed process notes that it came to its boundary."""
+        return self.home.path / "drill.log"
 
     def reached(self) -> list[str]:
         """Lines of the drill's log: every armed boundary that was reached, `ORDER PID TICKS` each."""
         try:
-            return (self.home.path / "drill.log").read_text(encoding="ascii").splitlines()
+            return self.drill_log.read_text(encoding="ascii").splitlines()
         except FileNotFoundError:
             return []
 

@@ -56,6 +56,7 @@ def _stamp(event: Event) -> int:
 def stories(
     history: History,
     *,
+    about: tuple[WorkId, str] | None = None,
     findings: Sequence[Finding] = (),
     harms: Sequence[Harm] = (),
     seed: int | None = None,
@@ -65,13 +66,15 @@ def stories(
     """The most telling Works of a history: first those that a finding names, then the most taken over, then the slowest back.
 
     Args:
+        about: A Work to tell of before all others, and why.
         harms: As far as the drill knows when it did what.
         most: At most so many stories.
         clock: When an event was committed (UTC, microseconds), where a drill knows that better than the event's own stamp.
     """
     axis = _Axis(history.events, clock)
     return tuple(
-        _story(history, axis, work_id, why, harms, seed) for work_id, why in _chosen(history, axis, findings, most)
+        _story(history, axis, work_id, why, harms, seed)
+        for work_id, why in _chosen(history, axis, about, findings)[:most]
     )
 
 
@@ -104,8 +107,10 @@ class _Axis:
         return 0 if index < 0 else self._places[index] + min(at_us - self._latest[index], SILENCE_US_MAX)
 
 
-def _chosen(history: History, axis: _Axis, findings: Sequence[Finding], most: int) -> list[tuple[WorkId, str]]:
-    chosen: dict[WorkId, str] = {}
+def _chosen(
+    history: History, axis: _Axis, about: tuple[WorkId, str] | None, findings: Sequence[Finding]
+) -> list[tuple[WorkId, str]]:
+    chosen: dict[WorkId, str] = {} if about is None else {about[0]: about[1]}
     for finding in findings:
         for word in re.findall(r"\bw\d+\b", finding.what):
             if WorkId(word) in history.works:
@@ -117,7 +122,7 @@ def _chosen(history: History, axis: _Axis, findings: Sequence[Finding], most: in
     for work, us in sorted(slow.items(), key=lambda item: (-item[1], item[0]))[:1]:
         if us:
             chosen.setdefault(work, f"slowest to be recovered, {us / 1e3:.0f} ms")
-    return list(chosen.items())[:most]
+    return list(chosen.items())
 
 
 def _recovery_us(history: History, axis: _Axis, work_id: WorkId) -> int:

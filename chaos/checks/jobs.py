@@ -8,6 +8,7 @@ from chaos.checks.wakes import woken_epochs
 from chaos.history import History
 from chaos.job import Job
 from chaos.witness import Mark
+from shared.ids import work_of
 from shared.model.attempt import Attempt, AttemptState, FailureClass
 from shared.model.work import Work, WorkState
 from shared.policy.steps import is_final_attempt, is_final_work
@@ -27,7 +28,12 @@ def jobs_are_one_set(history: History) -> list[str]:
     woken = woken_epochs(history)
     allowed = {attempt: 1 + len(woken.get(attempt, ())) for attempt in each}
     twice = [f"{attempt} started {count} times" for attempt, count in each.items() if count > allowed[attempt]]
-    twice += [f"{work} started {count} times" for work, count in starts.items() if count > 1 and work not in again]
+    wakes = Counter(work_of(attempt) for attempt, epochs in woken.items() for _ in epochs)
+    twice += [
+        f"{work} started {count} times"
+        for work, count in starts.items()
+        if count > 1 + wakes[work] and work not in again
+    ]
     return [
         *(f"{work} was submitted and is not settled" for work in sorted(submitted - settled - left)),
         *(f"{work} is settled and was not submitted" for work in sorted(settled - submitted)),

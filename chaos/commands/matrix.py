@@ -17,7 +17,7 @@ from chaos.matrix.every import every_cell, part
 from chaos.matrix.lanes import Lanes
 from chaos.report.verdict import verdict
 from chaos.results import Cell as Shown
-from chaos.results import Figure
+from chaos.results import Figure, Story
 from shared.clock import SystemClock
 from shared.commands.arguments import Parser, whole_number
 from shared.commands.render import table
@@ -27,6 +27,7 @@ LANES_PER_CPU = 2
 """A lane waits for most of its time: for a start, a lapse, a frozen process."""
 LANES_MAX = 64
 KILLS_MAX = 10_000
+STORIES_MAX = 20
 _PART = re.compile(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})")
 _EPILOG = f"""\
 Boundaries are named in shared/boundary.py. Each is tried for every role that crosses it: the process alone, and everybody;
@@ -68,15 +69,18 @@ def _play(given: Namespace, ledger: Ledger) -> None:
     kills = _kills(given)
     ledger.command = f"tenure drill matrix{_options(given)}"
     ledger.say(f"{len(chosen)} cells on {lanes} lanes; replay with: {ledger.command}")
+    stories: list[tuple[Cell, Played]] = []
     try:
         with Lanes(ledger.folder, lanes) as players:
             for number, (cell, played) in enumerate(players.play(chosen), start=1):
                 shown = _shown(cell, played)
                 ledger.cells.append(shown)
+                stories += [(cell, played)] if played.stories else []
                 _tell(ledger, f"{number:>3}/{len(chosen)}", shown)
     finally:
         order = {str(cell): number for number, cell in enumerate(chosen)}
         ledger.cells.sort(key=lambda shown: order[shown.name])
+        ledger.stories += _worth_telling(sorted(stories, key=lambda told: order[str(told[0])]))
         _sum_up(ledger)
     if kills:
         _time_recoveries(ledger, kills)
@@ -121,13 +125,20 @@ def _shown(cell: Cell, played: Played) -> Shown:
         harm=str(cell.harm),
         victims=str(cell.who),
         scene=str(cell.scene),
-        expected=" or ".join(sorted(cell.expected)),
+        expected="; ".join((" or ".join(sorted(cell.expected)), *sorted(cell.keeps))),
         came_to=played.came_to,
         took_ms=played.took_ms,
         findings=played.findings,
         skipped=played.skipped,
         replay=f"tenure drill matrix --only {played.name}",
     )
+
+
+def _worth_telling(told: Sequence[tuple[Cell, Played]]) -> list[Story]:
+    """Histories for the page: of what was found, and of one chain of takeovers at each boundary, as far as there is room."""
+    found = [played.stories[0] for _, played in told if played.findings]
+    chains = {cell.boundary: played.stories[0] for cell, played in reversed(told) if not played.findings}
+    return [*found[:STORIES_MAX], *list(reversed(chains.values()))[: max(0, STORIES_MAX - len(found))]]
 
 
 def _tell(ledger: Ledger, place: str, shown: Shown) -> None:

@@ -8,19 +8,14 @@ from __future__ import annotations
 import itertools
 import signal
 import time
-from collections.abc import Sequence
-from pathlib import Path
 
 from chaos.harness import COORDINATOR, DRILL_ID, Running
-from chaos.job import Job
 from chaos.matrix.cell import CameTo, Cell, Harm, Scene, Who
-from chaos.matrix.scene import JOB_S, STATUS
-from chaos.matrix.stage import RETRIED_ONCE, WORKER, Stage, is_stopped, send
-from chaos.witness import Mark
-from shared.boundary import Boundary
+from chaos.matrix.errands import Errand, errand_of
+from chaos.matrix.outcome import Came, came
+from chaos.matrix.scene import STATUS
+from chaos.matrix.stage import WORKER, Stage, is_stopped, send
 from shared.home import Home, create_home
-from shared.ids import WorkId
-from shared.model.instant import US_PER_MS
 from shared.store.sqlite.store import open_store
 
 FROZEN_S = 0.8
@@ -29,65 +24,7 @@ KILLED = -9
 _numbers = itertools.count(1)
 
 
-class Call:
-    """One command, before and after: what it is to do, and whether the store says that it is done."""
-
-    def __init__(self, stage: Stage, boundary: Boundary) -> None:
-        self.stage = stage
-        self.boundary = boundary
-        self.job: WorkId | None = None
-        self._known = self._works()
-        self._generation = self._generations()
-        match boundary:
-            case Boundary.SUBMIT_COMMIT:
-                words = stage.harness.witness.command(wait=JOB_S, status=STATUS)
-                self.words: Sequence[str] = ("submit", "--", *words)
-            case Boundary.CONFIG_COMMIT:
-                self.words = ("apply", str(_configuration(stage)))
-            case Boundary.CANCEL_COMMIT:
-                self.job = stage.submit(at_valve=True, seconds=0, status=STATUS)
-                stage.await_mark(self.job, Mark.START)
-                self.words = ("work", "cancel", self.job, "--wait", "0")
-            case Boundary.COMMAND_COMMIT:
-                self.job = stage.submit(at_valve=True, seconds=0, status=STATUS)
-                stage.await_mark(self.job, Mark.START)
-                self.words = ("work", "hold", self.job)
-            case other:
-                raise AssertionError(f"no command is drilled at {other}")
-
-    def is_done(self) -> bool:
-        """Whether its effect is in the store."""
-        if self.boundary is Boundary.CONFIG_COMMIT:
-            return self._generations() > self._generation
-        if self.boundary is Boundary.SUBMIT_COMMIT:
-            return bool(self._works() - self._known)
-        job = self.job
-        assert job is not None
-        if self.boundary is Boundary.COMMAND_COMMIT:
-            work = self.stage.harness.read(lambda tx: tx.work(job))
-            return work is not None and work.hold is not None
-        return bool(self.stage.harness.read(lambda tx: tx.cancellations(job)))
-
-    def settle(self) -> None:
-        """Tell the harness what was called for, so that the checks know of it."""
-        if self.boundary is Boundary.SUBMIT_COMMIT:
-            new = self._works() - self._known
-            assert len(new) == 1, f"called for one work, there are {len(new)}"
-            self.stage.harness.jobs += [Job(work_id, STATUS) for work_id in new]
-        elif self.boundary is Boundary.CANCEL_COMMIT:
-            assert self.job is not None
-            self.stage.harness.was_cancelled(self.job)
-
-    def _works(self) -> set[WorkId]:
-        works = self.stage.harness.read(lambda tx: tx.works(states=(), after=0, limit=10_000))
-        return {work.id for work in works}
-
-    def _generations(self) -> int:
-        found = self.stage.harness.read(lambda tx: tx.config())
-        return 0 if found is None else found.number
-
-
-def play(stage: Stage, cell: Cell) -> CameTo:
+def play(stage: Stage, cell: Cell) -> Came:
     """Hit a command at its boundary; call again when nothing had been done.
 
     Raises:
@@ -95,28 +32,38 @@ def play(stage: Stage, cell: Cell) -> CameTo:
     """
     stage.ensure(COORDINATOR)
     stage.ensure(WORKER)
-    call = Call(stage, cell.boundary)
+    errand = errand_of(stage, cell)
     order = cell.order(Harm.KILL if cell.who is Who.SELF and cell.harm is Harm.KILL else Harm.STOP)
     since = len(stage.harness.reached())
-    command = stage.command(*call.words, order=order)
+    command = stage.command(*errand.words, order=order)
     hit(stage, cell, command, order, since)
-    return come_to_rest(call)
+    return come_to_rest(errand, cell)
 
 
-def come_to_rest(call: Call) -> CameTo:
-    """Call again where nothing was done, and see everything to its end."""
-    stage = call.stage
-    came_to = CameTo.DONE if call.is_done() else CameTo.REPEATED
-    if came_to is CameTo.REPEATED:
-        again = stage.command(*call.words)
-        assert stage.end_of(again) == 0, again.log.read_text()
-        assert call.is_done(), f"`tenure {call.words[0]}` ended well and did nothing"
-    call.settle()
+def come_to_rest(errand: Errand, cell: Cell) -> Came:
+    """Call again where nothing was done, or where its key makes it the same call; see everything to its end."""
+    stage = errand.stage
     stage.ensure(COORDINATOR)
     stage.ensure(WORKER)
+    word = CameTo.DONE if errand.is_done() else CameTo.REPEATED
+    if word is CameTo.REPEATED:
+        _call(errand)
+        assert errand.is_done(), f"`tenure {errand.words[0]}` ended well and did nothing"
+    if errand.has_key:
+        first, second = _call(errand), _call(errand)
+        assert first == second, f"asked twice under one key, `tenure {errand.words[0]}` said {first!r} and {second!r}"
+    errand.settle()
     with stage.valve_open():
         stage.wait_quiet(status=STATUS)
-    return came_to
+    return came(stage, cell, word)
+
+
+def _call(errand: Errand) -> str:
+    """Call for it once more; what it says."""
+    again = errand.stage.command(*errand.words)
+    code, said = errand.stage.end_of(again), again.log.read_text()
+    assert code == 0, said
+    return said
 
 
 def hit(stage: Stage, cell: Cell, command: Running, order: str, since: int) -> None:
@@ -140,7 +87,7 @@ def hit(stage: Stage, cell: Cell, command: Running, order: str, since: int) -> N
     assert stage.end_of(command) == 0, command.log.read_text()
 
 
-def make_home(stage: Stage, cell: Cell) -> CameTo:
+def make_home(stage: Stage, cell: Cell) -> Came:
     """`tenure init`, hit while it makes the store of a home that was begun; then called again.
 
     Raises:
@@ -171,7 +118,7 @@ def make_home(stage: Stage, cell: Cell) -> CameTo:
     checked = stage.command("store", "check", home=path)
     assert stage.end_of(checked) == 0, checked.log.read_text()
     assert _active(home, stage), "the home has no configuration"
-    return came_to
+    return Came(came_to)
 
 
 def _noted(home: Home, order: str, pid: int) -> bool:
@@ -189,17 +136,3 @@ def _active(home: Home, stage: Stage) -> bool:
         return store.read(lambda tx: tx.config()) is not None
     finally:
         store.close()
-
-
-def _configuration(stage: Stage) -> Path:
-    """What is active, with one binding more that nobody uses."""
-    settings = stage.harness.config.settings
-    path = stage.folder / "tenure.toml"
-    path.write_text(
-        f"[settings]\njob_concurrency = {settings.job_concurrency}\n"
-        f'lease = "{settings.lease_us // US_PER_MS}ms"\n'
-        f'[binding.{RETRIED_ONCE.name}]\ncommand = ["true"]\nretry = {{ delays = ["1s"] }}\n'
-        f'[binding.drill{next(_numbers)}]\ncommand = ["true"]\n',
-        encoding="utf-8",
-    )
-    return path

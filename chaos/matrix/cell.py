@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from chaos.results import Story
 from shared.boundary import Boundary, Side
 
 
@@ -55,7 +56,13 @@ class Scene(StrEnum):
     FULL_DISK = "full disk"  # a job runs, and no write of its worker to the store succeeds
     ENDED_JOB = "ended job"  # a job has ended, and its worker has not seen it
     RETRY = "retry"  # a new job waits, which fails, and which its binding tries once more
+    AGENT = "agent"  # an agent runs and goes on printing
+    HAND_OVER = "hand-over"  # an agent runs, and an input comes for it
+    SPEAKING = "speaking"  # a job says by its tool belt what it used, its turn and its outcome
+    PARKING = "parking"  # a job has asked to wait for an event, and ends
+    WAKING = "waking"  # a parked job, and the event comes that it waits for
     COMMAND = "command"  # a person calls for it
+    INTERRUPT = "interrupt"  # a person interrupts an agent that runs
     NEW_HOME = "new home"  # nobody was here before
 
 
@@ -71,8 +78,22 @@ class CameTo(StrEnum):
     KILLED = "killed"  # it was killed before it became the job, and that is its end
     ASKED = "recovery_required"  # nobody can know how it ended, so a person was asked
     CANCELLED = "cancelled"  # it was cancelled, and its stop is proven
+    RESUMED = "resumed"  # it waited, was woken, and the same attempt went on; nobody noticed
     DONE = "done"  # the command's effect was there though it never came back
     REPEATED = "repeated"  # nothing had been done, and calling again did it
+
+
+class Kept(StrEnum):
+    """What must hold of the Work of a cell besides the word that it came to, in which every program notes what it met."""
+
+    LINES = "every line of the agent was read once"
+    SAID = "what it declared is recorded once, as it said it"
+    USAGE = "it is charged what it used"
+    TURN = "its turn was published once"
+    INPUTS = "every input was seen once, taken once, and its intent says so"
+    HANDED_ON = "the interrupted attempt's inputs are the next one's, which began once"
+    RESUMED_ONCE = "it was parked once, woken once by the event that was published once, and went on one epoch later"
+    ONE_INTENT = "what was asked for was accepted once"
 
 
 class Kind(StrEnum):
@@ -83,6 +104,10 @@ class Kind(StrEnum):
     FAULTS = "faults"
 
 
+TOLD_APART = frozenset({Scene.INTERRUPT})
+"""Scenes in which a role crosses a boundary that it crosses in another scene as well: named in the cell."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One thing that is tried.
@@ -90,6 +115,7 @@ class Cell:
     Attributes:
         incarnations: How many in a row are hit there before one is left alone.
         expected: What may come of it; several where it is a matter of who is faster.
+        keeps: What must hold besides, whatever came of it.
         gate: For a fault: where the process stands still while the fault is made; None: it is made at rest.
     """
 
@@ -102,6 +128,7 @@ class Cell:
     expected: frozenset[CameTo]
     incarnations: int = 1
     gate: tuple[Boundary, Side] | None = None
+    keeps: frozenset[Kept] = frozenset()
 
     @property
     def is_fault(self) -> bool:
@@ -122,6 +149,8 @@ class Cell:
 
     def __str__(self) -> str:
         where = f"{self.role}-{self.boundary}"
+        if self.scene in TOLD_APART:
+            where += f"-{self.scene}"
         return f"{where}-{self.harm}" if self.is_fault else f"{where}-{self.side}-{self.harm}-{self.who}"
 
 
@@ -133,6 +162,7 @@ class Played:
         came_to: In words; empty when it did not come to anything.
         findings: What is wrong, `CHECK: WHAT` each.
         skipped: Why it could not be played here; empty when it was.
+        stories: Of its Work, where there is something to be seen in it: a finding, or a chain of takeovers.
     """
 
     name: str
@@ -140,3 +170,4 @@ class Played:
     took_ms: int
     findings: tuple[str, ...] = ()
     skipped: str = ""
+    stories: tuple[Story, ...] = ()

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from chaos.harness import COORDINATOR, Running
 from chaos.matrix.cell import CameTo, Cell, Harm, Role, Scene, Who
 from chaos.matrix.faults import Tampering
-from chaos.matrix.outcome import came_to
+from chaos.matrix.outcome import Came, came
+from chaos.matrix.programs import PLOTS
 from chaos.matrix.scene import JOB_SCENES, LASTING_SCENES, STATUS, hit_name, set_scene, submit
 from chaos.matrix.stage import HIT_BOUND_S, SECOND_WORKER, STANDBY, WORKER, Stage, is_stopped, parent_of, send
 from chaos.witness import Mark
@@ -37,9 +38,10 @@ class Death:
         self._order = cell.order(Harm.KILL if cell.harm is Harm.KILL and cell.who is Who.SELF else Harm.STOP)
         self._name = hit_name(cell.role)
         self._is_own = cell.role in {Role.COORDINATOR, Role.WORKER}  # the armed process itself comes to the boundary
+        self._plot = PLOTS.get(cell.scene)
         self._job: WorkId | None = None
 
-    def play(self) -> CameTo:
+    def play(self) -> Came:
         """Set the scene, hit whoever comes to the boundary, let the rest go on until all is quiet; what came of the job."""
         stage = self._stage
         self._job = set_scene(stage, self._cell)
@@ -51,12 +53,14 @@ class Death:
         stage.ensure(COORDINATOR)
         stage.ensure(WORKER)
         assert self._job is not None
-        if self._cell.scene in LASTING_SCENES:
+        if self._plot is not None:
+            self._plot.resolve(stage, self._job)
+        elif self._cell.scene in LASTING_SCENES:
             stage.await_held(self._job)
         with stage.valve_open():
             stage.wait_quiet(status=self._truth())
         stage.leave(SECOND_WORKER, STANDBY)
-        return came_to(stage.harness.history(), self._job)
+        return came(stage, self._cell)
 
     def _come_on(self) -> Running:
         stage, cell = self._stage, self._cell
@@ -71,6 +75,11 @@ class Death:
             stage.await_mark(job, Mark.START)
             if cell.scene is Scene.CANCEL:
                 stage.harness.cancel(job)
+        if self._plot is not None:
+            self._job = self._job or self._plot.submit(stage)
+            if cell.role is Role.WORKER:
+                stage.await_mark(self._job, Mark.START)
+            self._plot.provoke(stage, self._job, cell)
         return armed
 
     def _submitted(self, job: WorkId) -> None:
@@ -95,6 +104,14 @@ class Death:
         yield
 
     def _hit(self, armed: Running, since: int) -> None:
+        self._stage.about = self._job
+        self._do_harm(armed, since)
+        if self._cell.harm is Harm.KILL:
+            hit = (COORDINATOR, WORKER) if self._cell.who is Who.EVERYONE else (self._name,) if self._is_own else ()
+            for name in hit:
+                self._stage.harmed(name, "kill", self._order, when_reached=True)
+
+    def _do_harm(self, armed: Running, since: int) -> None:
         match self._cell.harm, self._cell.who:
             case Harm.KILL, Who.SELF:
                 self._await_own_death(armed, since)
@@ -130,6 +147,7 @@ class Death:
         stopped = self._stage.await_stopped(self._order, since)
         if self._is_own:
             assert stopped.pid == armed.pid, f"{self._order} was reached by {stopped.pid}, not by {armed.pid}"
+            self._stage.harmed(self._name, "stop", self._order, when_reached=True)
         return stopped
 
     def _freeze_alone(self, stopped: ProcessIdentity) -> None:
@@ -143,6 +161,7 @@ class Death:
             time.sleep(FROZEN_ALONE_S)
         assert is_stopped(stopped.pid), f"the process that reached {self._order} did not stand still"
         self._stage.let_go(stopped.pid)
+        self._stage.harmed(self._name, "cont", self._order)
 
     def _freeze_everyone(self, stopped: ProcessIdentity) -> None:
         everyone = self._stage.everyone(self._below(stopped))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from chaos.matrix.cell import CameTo, Cell, Harm, Kind, Role, Who
-from chaos.matrix.faults import FAULT_POINTS
+from chaos.matrix.points.faults import FAULT_POINTS
 from chaos.matrix.table import POINTS
 from shared.boundary import Boundary
 from shared.commands.findings_place import EXIT_STATUS_KERNEL, kernel_version

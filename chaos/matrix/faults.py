@@ -15,27 +15,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from chaos.harness import Harness
-from chaos.matrix.cell import CameTo, Cell, Harm, Role, Scene, Who
-from chaos.matrix.table import (
-    ADOPTED,
-    AFTER,
-    BEFORE,
-    CANCELLED,
-    DONE,
-    FINISHED,
-    IN_TIME,
-    RELAUNCHED,
-    REPEATED,
-    RETRIED,
-    UNDISTURBED,
-)
-from shared.boundary import Boundary, Side, flock
+from chaos.matrix.cell import Harm
+from shared.boundary import Boundary, flock
 
 MET_BOUND_S = 20.0
 GIVEN_S = 1.0  # somebody who runs has the queue for some milliseconds at most
@@ -43,92 +28,6 @@ STAYS_S = 0.3  # after it was met, so that what is tried again at once meets it 
 _TRACE_BOUND_S = 10.0
 _INJECTED = "(INJECTED)"
 
-
-@dataclass(frozen=True, slots=True)
-class FaultPoint:
-    """What a role writes, where it stands just before, and what must come of each fault.
-
-    Attributes:
-        gate: The boundary and side where it stands while the fault is made, with the queue in nobody's hands; None: the harness
-            stops it while it rests.
-        busy, full, broken: None: not tried.
-    """
-
-    role: Role
-    boundary: Boundary
-    scene: Scene
-    gate: tuple[Boundary, tuple[Side]] | None
-    busy: frozenset[CameTo] | None = None
-    full: frozenset[CameTo] | None = None
-    broken: frozenset[CameTo] | None = None
-
-    def cells(self) -> Iterator[Cell]:
-        """One for each fault."""
-        gate = None if self.gate is None else (self.gate[0], self.gate[1][0])
-        for harm, expected in ((Harm.BUSY, self.busy), (Harm.FULL, self.full), (Harm.BROKEN, self.broken)):
-            if expected is not None:
-                yield Cell(
-                    self.role,
-                    self.boundary,
-                    Side.BEFORE,
-                    harm,
-                    Who.SELF,
-                    self.scene,
-                    expected,
-                    incarnations=1,
-                    gate=gate,
-                )
-
-
-def _store(
-    role: Role,
-    boundary: Boundary,
-    gate: tuple[Boundary, tuple[Side]] | None,
-    expected: frozenset[CameTo],
-    scene: Scene = Scene.JOB,
-    *,
-    broken: frozenset[CameTo] | None = None,
-) -> FaultPoint:
-    """A commit: all three faults. `broken`: where an answer that is unknown leads elsewhere."""
-    return FaultPoint(role, boundary, scene, gate, expected, expected, expected if broken is None else broken)
-
-
-FAULT_POINTS = (
-    _store(Role.WORKER, Boundary.REGISTER_COMMIT, (Boundary.INCARNATION_LOCK, AFTER), UNDISTURBED),
-    _store(Role.WORKER, Boundary.ACCEPT_COMMIT, None, IN_TIME),
-    _store(Role.WORKER, Boundary.PIN_COMMIT, (Boundary.READY_RECEIVE, AFTER), UNDISTURBED, broken=IN_TIME),
-    _store(Role.WORKER, Boundary.RENEW_COMMIT, None, UNDISTURBED, Scene.LONG_JOB),
-    # Given up where its answer is unknown and the end is not there: then another holder reads the same evidence.
-    _store(Role.WORKER, Boundary.FINISH_COMMIT, None, UNDISTURBED, Scene.ENDED_JOB, broken=UNDISTURBED | FINISHED),
-    _store(Role.WORKER, Boundary.ADOPT_COMMIT, (Boundary.LOCK_PROBE, BEFORE), ADOPTED, Scene.TAKEOVER),
-    _store(Role.WORKER, Boundary.RELAUNCH_COMMIT, (Boundary.LOCK_PROBE, BEFORE), RELAUNCHED, Scene.LOST_PIN),
-    _store(Role.WORKER, Boundary.STOP_COMMIT, (Boundary.STOP_SIGNAL, BEFORE), CANCELLED, Scene.LOST_STOP),
-    _store(Role.COORDINATOR, Boundary.REGISTER_COMMIT, (Boundary.QUEUE_LOCK, BEFORE), UNDISTURBED),
-    _store(Role.COORDINATOR, Boundary.LEADER_COMMIT, (Boundary.INCARNATION_LOCK, AFTER), UNDISTURBED),
-    _store(Role.COORDINATOR, Boundary.CLAIM_COMMIT, None, UNDISTURBED),
-    # It comes right after the claim, so there is no instant before it at which the queue is in nobody's hands.
-    FaultPoint(
-        Role.COORDINATOR,
-        Boundary.PASS_COMMIT,
-        Scene.JOB,
-        (Boundary.CLAIM_COMMIT, AFTER),
-        full=IN_TIME,
-        broken=IN_TIME,
-    ),
-    _store(Role.COORDINATOR, Boundary.RECOVERY_COMMIT, None, ADOPTED, Scene.LONG_JOB),
-    _store(Role.COMMAND, Boundary.SUBMIT_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
-    _store(Role.COMMAND, Boundary.CONFIG_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
-    _store(Role.COMMAND, Boundary.CANCEL_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
-    _store(Role.COMMAND, Boundary.COMMAND_COMMIT, None, REPEATED, Scene.COMMAND, broken=REPEATED | DONE),
-    # Evidence: a launch that cannot leave any comes to nothing, an end waits until it can be written.
-    FaultPoint(Role.WORKER, Boundary.ATTEMPT_MKDIR, Scene.JOB, (Boundary.ATTEMPT_MKDIR, BEFORE), full=RETRIED),
-    FaultPoint(Role.WORKER, Boundary.ATTEMPT_SYNC, Scene.JOB, (Boundary.ATTEMPT_SYNC, BEFORE), broken=RETRIED),
-    FaultPoint(Role.SHIM, Boundary.READY_SEND, Scene.JOB, (Boundary.SHIM_LOCK, AFTER), full=RETRIED),
-    FaultPoint(Role.CHILD, Boundary.CHILD_RENAME, Scene.JOB, (Boundary.TREE_LOCK, AFTER), full=RETRIED),
-    FaultPoint(Role.CHILD, Boundary.CHILD_SYNC, Scene.JOB, (Boundary.CHILD_RENAME, AFTER), broken=RETRIED),
-    FaultPoint(Role.SHIM, Boundary.EXIT_RENAME, Scene.JOB, (Boundary.CHILD_REAP, AFTER), full=UNDISTURBED),
-    FaultPoint(Role.SHIM, Boundary.EXIT_SYNC, Scene.JOB, (Boundary.EXIT_RENAME, AFTER), broken=UNDISTURBED),
-)
 
 _CALLS = {
     Harm.FULL: ("pwrite64,fallocate,mkdir,mkdirat", "ENOSPC"),

@@ -16,12 +16,15 @@ from pathlib import Path
 
 from chaos.checks import examine
 from chaos.matrix import calls
-from chaos.matrix.cell import CameTo, Cell, Harm, Kind, Played, Role, Scene
+from chaos.matrix.cell import Cell, Harm, Kind, Played, Role, Scene
 from chaos.matrix.deaths import Death
 from chaos.matrix.every import every_cell
 from chaos.matrix.faults import why_no_tampering
+from chaos.matrix.outcome import Came
 from chaos.matrix.stage import Stage
 from chaos.matrix.starved import Starvation
+from chaos.results import Story
+from chaos.stories import stories
 from shared.errors import TenureError
 from shared.model.instant import US_PER_MS
 from shared.model.settings import Settings
@@ -52,8 +55,10 @@ class Lane:
         word = None
         try:
             stage = self._stage_for(cell.kind)
-            word = act_for(stage, cell)()
-            findings = [str(finding) for finding in examine(stage.harness.history())]
+            stage.begin()
+            came = act_for(stage, cell)()
+            word = came.word
+            findings = [*came.broken, *(str(finding) for finding in examine(stage.harness.history()))]
         except (
             AssertionError,
             TenureError,
@@ -61,10 +66,21 @@ class Lane:
             findings = [f"play: {error}"]
         if word is not None and word not in cell.expected:
             findings.append(f"convergence: it came to {word}, expected was {' or '.join(sorted(cell.expected))}")
+        story = self._story(cell) if findings or cell.incarnations > 1 else ()
         if findings or self._played >= CELLS_PER_STAGE:
             self.close()
         took_ms = round((time.monotonic() - began) * MS_PER_S)
-        return Played(str(cell), "" if word is None else str(word), took_ms, tuple(findings))
+        return Played(str(cell), "" if word is None else str(word), took_ms, tuple(findings), stories=story)
+
+    def _story(self, cell: Cell) -> tuple[Story, ...]:
+        """What became of the Work that the cell is about; () where there is none, or nothing more can be read."""
+        stage = self._stage
+        if stage is None or stage.about is None:
+            return ()
+        try:
+            return stories(stage.harness.history(), about=(stage.about, str(cell)), harms=stage.harms, most=1)
+        except TenureError:
+            return ()
 
     def close(self) -> None:
         """End everything on the stage."""
@@ -88,7 +104,7 @@ def why_not(cell: Cell) -> str:
     return why_no_tampering() if needs_tampering else ""
 
 
-def act_for(stage: Stage, cell: Cell) -> Callable[[], CameTo]:
+def act_for(stage: Stage, cell: Cell) -> Callable[[], Came]:
     """What plays a cell."""
     if cell.is_fault:
         return Starvation(stage, cell).play

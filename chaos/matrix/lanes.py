@@ -23,6 +23,7 @@ from typing import IO, Self
 
 from chaos.harness import become_subreaper, kill_below
 from chaos.matrix.cell import Cell, Played
+from chaos.shapes import shaped
 
 CELL_BOUND_S = 150.0
 """Longer than all the bounded waits of a cell together ever take; whoever exceeds it hangs."""
@@ -152,5 +153,4 @@ def _answer(lane: _Lane) -> Played | None:
     line = lane.answers.readline()
     if not line:
         return None
-    facts = json.loads(line)
-    return Played(**{**facts, "findings": tuple(facts["findings"])})
+    return shaped(Played, json.loads(line))

@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from chaos.history import History
-from chaos.matrix.cell import CameTo
+from chaos.matrix.cell import CameTo, Cell
+from chaos.matrix.kept import broken
+from chaos.matrix.stage import Stage
 from chaos.witness import Mark
 from shared.ids import WorkId
 from shared.model.attempt import FailureClass
 from shared.model.work import WorkState
 
-ADOPTED_EVENT, ASKED_EVENT = "attempt.adopted", "attempt.recovery_required"
+ADOPTED_EVENT, ASKED_EVENT, WOKEN_EVENT = "attempt.adopted", "attempt.recovery_required", "attempt.woken"
 RETRIED_ATTEMPTS = 2
 """Of a job whose binding retries it once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What a cell came to. `broken`: what of all that it keeps was not kept."""
+
+    word: CameTo
+    broken: tuple[str, ...] = ()
+
+
+def came(stage: Stage, cell: Cell, word: CameTo | None = None) -> Came:
+    """What a cell came to whose Work is settled, by the store and the notes of its programs.
+
+    Args:
+        word: Of a command; None: what the store says of the Work.
+    """
+    work_id = stage.about
+    if work_id is None:
+        assert word is not None, "a command tells what it came to"
+        return Came(word)
+    history = stage.harness.history()
+    return Came(word or came_to(history, work_id), tuple(broken(history, work_id, cell.keeps)))
 
 
 def came_to(history: History, work_id: WorkId) -> CameTo:
@@ -42,4 +68,6 @@ def came_to(history: History, work_id: WorkId) -> CameTo:
         return CameTo.ADOPTED
     if any(segment.recovered for segment in segments):
         return CameTo.FINISHED
+    if WOKEN_EVENT in kinds:
+        return CameTo.RESUMED
     return CameTo.UNDISTURBED

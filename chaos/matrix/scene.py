@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chaos.harness import COORDINATOR
 from chaos.matrix.cell import Cell, Role, Scene
+from chaos.matrix.programs import PLOTS
 from chaos.matrix.stage import SECOND_WORKER, STANDBY, WORKER, Stage
 from chaos.witness import Mark
 from shared.boundary import Boundary, Side
@@ -49,6 +50,8 @@ def set_scene(stage: Stage, cell: Cell) -> WorkId | None:
             if cell.scene is Scene.LOST_PIN:
                 stage.await_shim_gone(work_id)
             return work_id
+        case Scene.WAKING:
+            return _parked(stage)
         case Scene.LOST_END:
             work_id = _lose_worker(stage, cell.role)
             with stage.valve_open():
@@ -64,6 +67,17 @@ def submit(stage: Stage, cell: Cell) -> WorkId:
     """A job as the scene wants it."""
     lasts = cell.scene not in {Scene.JOB, *LOST, Scene.NO_BALLAST, Scene.RETRY}
     return stage.submit(at_valve=lasts, seconds=JOB_S, status=STATUS, is_retried=cell.scene is Scene.RETRY)
+
+
+def _parked(stage: Stage) -> WorkId:
+    """A job that waits for an event; the coordinator has left."""
+    stage.ensure(COORDINATOR)
+    stage.ensure(WORKER)
+    plot = PLOTS[Scene.WAKING]
+    work_id = plot.submit(stage)
+    plot.await_ready(stage, work_id)
+    stage.leave(COORDINATOR)
+    return work_id
 
 
 def _lose_worker(stage: Stage, role: Role) -> WorkId:

@@ -8,21 +8,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from chaos.harness import COORDINATOR, DRILL_ID, Arm, Harness, Running
+from chaos.stories import LEADER, Harm
 from chaos.witness import Mark
 from shared import boundary
 from shared.boundary import Boundary
+from shared.config.loader import parse
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, AttemptState, Lease
 from shared.model.evidence import ProcessIdentity
 from shared.model.host import Worker
-from shared.model.instant import US_PER_S, Instant
-from shared.model.settings import Binding, Config, RetryPolicy, Settings
-from shared.model.work import WorkState
+from shared.model.instant import US_PER_MS, Instant
+from shared.model.settings import Settings
+from shared.model.work import Work, WorkState
 from shared.policy.lease import is_live
 from shared.policy.steps import is_final_work
 from shared.process import procfs
@@ -33,18 +35,30 @@ WORKER, SECOND_WORKER, STANDBY = "worker-1", "worker-2", "standby"
 HIT_BOUND_S = 20.0
 COMMAND_BOUND_S = 30.0
 VALVE_LINES = 64
-RETRIED_ONCE = Binding("again", ("true",), retry=RetryPolicy((US_PER_S,)))
+RETRIED_ONCE, AGENT = "again", "agent"
+"""Bindings of every stage."""
 LOOK_AGAIN_S = 0.005
+NS_PER_US = 1_000
 
 
 class Stage:
-    """A harness, who plays, and a valve at which jobs wait for their cue."""
+    """A harness, who plays, and a valve at which jobs wait until the harm is over.
+
+    Attributes:
+        cue: Where a program waits that must not go on before somebody stands still.
+        about: The Work that the present cell is about; None: there is none yet, or never.
+        harms: What was done in the present cell, and when.
+    """
 
     def __init__(self, folder: Path, settings: Settings) -> None:
-        self.harness = Harness(folder, Config(settings, bindings=(RETRIED_ONCE,)))
         self.folder = folder
-        self.valve = folder / "valve"
-        os.mkfifo(self.valve)
+        self.valve, self.cue = folder / "valve", folder / "cue"
+        self.configuration = _configuration(settings)
+        self.harness = Harness(folder, parse(self.configuration, source="the stage", folder=folder))
+        for fifo in (self.valve, self.cue):
+            os.mkfifo(fifo)
+        self.about: WorkId | None = None
+        self.harms: list[Harm] = []
         self._cast: dict[str, Running] = {}
         self._supervised: tuple[str, ...] = ()
         self._commands = 0
@@ -52,6 +66,22 @@ class Stage:
     def close(self) -> None:
         """End everything on it."""
         self.harness.close()
+
+    def begin(self) -> None:
+        """Begin another cell."""
+        self.about = None
+        self.harms.clear()
+
+    def harmed(self, name: str, kind: str, label: str, *, when_reached: bool = False) -> None:
+        """Remember for the story what was done to somebody: `kill`, `stop`, `cont` or `fault`.
+
+        Args:
+            when_reached: When an armed boundary was reached last; else just now.
+        """
+        who = LEADER if name in {COORDINATOR, STANDBY} else name
+        reached_us = self.harness.drill_log.stat().st_mtime_ns // NS_PER_US if when_reached else None
+        at_us = self.harness.clock.now().wall_us if reached_us is None else reached_us
+        self.harms.append(Harm(at_us, who, kind, label))
 
     # --- cast --------------------------------------------------------------------------------------------------------
 
@@ -106,7 +136,7 @@ class Stage:
     def submit(self, *, at_valve: bool, seconds: float, status: int, is_retried: bool = False) -> WorkId:
         """A job of the witness that takes so long, or waits at the valve; its binding may try it again, once."""
         wait = self.valve if at_valve else seconds
-        return self.harness.submit(wait=wait, status=status, binding=RETRIED_ONCE.name if is_retried else None)
+        return self.harness.submit(wait=wait, status=status, binding=RETRIED_ONCE if is_retried else None)
 
     def expect(self, work_id: WorkId, *, may_need_person: bool) -> None:
         """Let a job's evidence be destroyed: it may be killed before it begins, or its end be known to nobody."""
@@ -158,12 +188,24 @@ class Stage:
     @contextlib.contextmanager
     def valve_open(self) -> Iterator[None]:
         """Let every job go on that waits at the valve, or comes to it meanwhile."""
-        fd = os.open(self.valve, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            os.write(fd, b"\n" * VALVE_LINES)
+        with _open_for_all(self.valve):
             yield
-        finally:
-            os.close(fd)
+
+    @contextlib.contextmanager
+    def cue_given(self) -> Iterator[None]:
+        """Let every program go on that waits for its cue, or comes to that meanwhile."""
+        with _open_for_all(self.cue):
+            yield
+
+    def await_work(self, work_id: WorkId, holds: Callable[[Work], bool], what: str) -> None:
+        """Wait until something holds of a Work; who is supervised is started again meanwhile."""
+
+        def is_so() -> bool:
+            self._look_after()
+            work = self.harness.read(lambda tx: tx.work(work_id))
+            return work is not None and holds(work)
+
+        self.harness.wait(is_so, f"{work_id} {what}")
 
     # --- the armed process -------------------------------------------------------------------------------------------
 
@@ -262,6 +304,37 @@ class Stage:
 
 
 _ASKED = AttemptState.RECOVERY_REQUIRED
+
+
+def _configuration(settings: Settings) -> str:
+    """What is configured on a stage, as a person would write it."""
+    return f"""\
+[settings]
+job_concurrency = {settings.job_concurrency}
+lease = "{settings.lease_us // US_PER_MS}ms"
+[binding.{RETRIED_ONCE}]
+command = ["true"]
+retry = {{ delays = ["1s"] }}
+[binding.{AGENT}]
+executor = "agent"
+command = ["false"]
+[[budget]]
+unit = "tokens"
+max = 1_000_000
+per = "work"
+period = "life"
+"""
+
+
+@contextlib.contextmanager
+def _open_for_all(fifo: Path) -> Iterator[None]:
+    """A line for everybody who reads there, for as long as this lasts."""
+    fd = os.open(fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.write(fd, b"\n" * VALVE_LINES)
+        yield
+    finally:
+        os.close(fd)
 
 
 def _holding(tx: ReadTx, work_id: WorkId) -> tuple[list[Attempt], Lease | None, list[Worker], Instant]:

@@ -7,20 +7,24 @@ Rule: requirement M05.
 
 from __future__ import annotations
 
+import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from chaos.harness import COORDINATOR, Running
 from chaos.matrix import calls
-from chaos.matrix.cell import CameTo, Cell, Harm, Role, Scene
+from chaos.matrix.cell import Cell, Harm, Role, Scene
+from chaos.matrix.errands import errand_of
 from chaos.matrix.faults import MET_BOUND_S, QueueHold, Tampering, pause_while_met, tampered, was_met
-from chaos.matrix.outcome import came_to
+from chaos.matrix.outcome import Came, came
+from chaos.matrix.programs import PLOTS, Plot
 from chaos.matrix.scene import LASTING_SCENES, STATUS, hit_name, set_scene, submit
 from chaos.matrix.stage import WORKER, Stage, is_stopped, send
 from chaos.witness import Mark
 from shared.boundary import Boundary
-from shared.ids import WorkId
+from shared.ids import WorkId, work_of
+from shared.store.contract import Event
 
 BUSY_SAID = ("store_busy", "queue was not free")  # put off by a step, or the end of a process that had not begun
 OF_EVIDENCE = frozenset(
@@ -44,6 +48,11 @@ WRITTEN = {
     Boundary.RECOVERY_COMMIT: "attempt.taken_over",
     Boundary.FINISH_COMMIT: "attempt.failed",
     Boundary.STOP_COMMIT: "attempt.stop_confirmed",
+    Boundary.DECLARE_COMMIT: "declaration.recorded",
+    Boundary.PARK_COMMIT: "attempt.parked",
+    Boundary.WAKE_COMMIT: "attempt.woken",
+    Boundary.DISPATCH_COMMIT: "intent.dispatched",
+    Boundary.ACKNOWLEDGE_COMMIT: "intent.accepted",
 }
 """What is in the changefeed of the job once the commit happened."""
 
@@ -63,9 +72,10 @@ class Starvation:
         self._cell = cell
         self._order = None if cell.gate is None else cell.order(Harm.STOP)
         self._name = hit_name(cell.role)
+        self._plot = PLOTS.get(cell.scene)
         self._job: WorkId | None = None
 
-    def play(self) -> CameTo:
+    def play(self) -> Came:
         """Set the scene, starve whoever comes to write, let it go on until all is quiet; what came of the job."""
         if self._cell.role is Role.COMMAND:
             return self._play_command()
@@ -75,9 +85,9 @@ class Starvation:
                 self._come_to_fault()
             except MissedError:
                 missed = True
-            word = self._come_to_rest()
+            came_to_rest = self._come_to_rest()
             if not missed:
-                return word
+                return came_to_rest
         raise AssertionError(f"{self._cell}: {TRIES} times the queue was in its hands just then")
 
     def _come_to_fault(self) -> None:
@@ -89,25 +99,33 @@ class Starvation:
         armed = stage.start(self._name, self._order)
         if cell.role is Role.COORDINATOR:
             stage.ensure(WORKER)
-        self._starve(self._at_gate(armed, since), armed)
+        pid = self._at_gate(armed, since)
+        stage.about = self._job
+        with self._cue():
+            self._starve(pid, armed)
+        stage.harmed(self._name, "fault", cell.harm)
 
-    def _come_to_rest(self) -> CameTo:
+    def _come_to_rest(self) -> Came:
         stage, cell = self._stage, self._cell
         stage.supervise(COORDINATOR, WORKER)
         assert self._job is not None
-        if cell.scene in LASTING_SCENES:
+        if self._plot is not None:
+            self._plot.resolve(stage, self._job)
+        elif cell.scene in LASTING_SCENES:
             stage.await_held(self._job)
         with stage.valve_open():
             stage.wait_quiet(status=STATUS)
-        return came_to(stage.harness.history(), self._job)
+        return came(stage, cell)
 
     # --- gates -------------------------------------------------------------------------------------------------------
 
     def _at_gate(self, armed: Running, since: int) -> int:
         """Have the process stand still just before it writes; its pid."""
-        if self._order is not None:
-            return self._stage.await_stopped(self._order, since).pid
         stage, cell = self._stage, self._cell
+        if self._plot is not None:
+            return self._at_cue(armed, since, self._plot)
+        if self._order is not None:
+            return stage.await_stopped(self._order, since).pid
         stage.harness.wait(lambda: self._takes_part(armed), f"{armed.name} takes part")
         if cell.scene is Scene.JOB:
             self._freeze(armed)
@@ -125,6 +143,32 @@ class Starvation:
             successor = stage.start(WORKER)  # whoever held the job is killed
             stage.harness.wait(lambda: self._takes_part(successor), f"another {successor.name} takes part")
         return armed.pid
+
+    def _at_cue(self, armed: Running, since: int, plot: Plot) -> int:
+        """Have a program run, and whoever writes for it stand still just before that; its pid."""
+        stage, cell = self._stage, self._cell
+        stage.harness.wait(lambda: self._takes_part(armed), f"{armed.name} takes part")
+        if self._job is None:
+            self._job = plot.submit(stage, is_cued=cell.gate is None)
+            plot.await_ready(stage, self._job)
+        if cell.gate is not None:
+            assert self._order is not None, "a gate makes an order"
+            plot.provoke(stage, self._job, cell)
+            return stage.await_stopped(self._order, since).pid
+        self._freeze(armed)
+        return armed.pid
+
+    @contextlib.contextmanager
+    def _cue(self) -> Iterator[None]:
+        """Let the program of a cell without a gate go on, up to where it needs whoever stands still."""
+        if self._plot is None or self._cell.gate is not None:
+            yield
+            return
+        assert self._job is not None, "it was handed in before anybody stood still"
+        self._plot.provoke(self._stage, self._job, self._cell)
+        with self._stage.cue_given():
+            self._plot.await_due(self._stage, self._job)
+            yield
 
     def _freeze(self, running: Running) -> None:
         """Stop somebody between two transactions: while the queue is ours, nobody else can be inside one."""
@@ -182,7 +226,7 @@ class Starvation:
             return
         events = self._stage.harness.read(lambda tx: tx.events(after=0, limit=100_000))
         written = [
-            event for event in events if event.kind == kind and event.work_id == job and (event.epoch or 0) >= epoch
+            event for event in events if event.kind == kind and _is_of(event, job) and (event.epoch or epoch) >= epoch
         ]
         assert not written, f"{kind} was written through the fault: {written[0]}"
 
@@ -192,7 +236,7 @@ class Starvation:
         attempts = [] if job is None else self._stage.harness.read(lambda tx: tx.attempts(job))
         if not attempts:
             return 1
-        return attempts[-1].epoch + (self._cell.boundary is Boundary.RECOVERY_COMMIT)
+        return attempts[-1].epoch + (self._cell.boundary in {Boundary.RECOVERY_COMMIT, Boundary.WAKE_COMMIT})
 
     def _starved_file(self) -> Path | None:
         """Whose calls fail: those on the store's log, or for evidence all of the process."""
@@ -202,24 +246,24 @@ class Starvation:
             return None
         return log_of(self._stage)
 
-    def _play_command(self) -> CameTo:
+    def _play_command(self) -> Came:
         """A command that is starved from its start to its end, and called again."""
         stage, cell = self._stage, self._cell
         stage.ensure(COORDINATOR)
         stage.ensure(WORKER)
-        call = calls.Call(stage, cell.boundary)
+        errand = errand_of(stage, cell)
         if cell.harm is Harm.BUSY:
             hold = QueueHold(stage.harness)
-            failed = stage.command(*call.words)
+            failed = stage.command(*errand.words)
             code = stage.end_of(failed)
             hold.end()
         else:
-            trace = stage.folder / f"trace-command-{cell.boundary}-{cell.harm}"
-            failed = stage.command(*call.words, under=tampered(cell.harm, trace, log_of(stage)))
+            trace = stage.folder / f"trace-{cell}"
+            failed = stage.command(*errand.words, under=tampered(cell.harm, trace, log_of(stage)))
             code = stage.end_of(failed)
             assert was_met(trace), f"{cell}: no call failed"
         assert code in REFUSALS, f"it ended with {code}: {failed.log.read_text()}"
-        return calls.come_to_rest(call)
+        return calls.come_to_rest(errand, cell)
 
 
 REFUSALS = (1, 3)
@@ -230,6 +274,10 @@ def log_of(stage: Stage) -> Path:
     """The store's write-ahead log."""
     store = stage.harness.home.store
     return store.with_name(f"{store.name}-wal")
+
+
+def _is_of(event: Event, job: WorkId) -> bool:
+    return event.work_id == job or (event.attempt_id is not None and work_of(event.attempt_id) == job)
 
 
 def _tail(log: Path, offset: int) -> str:

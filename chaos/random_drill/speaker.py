@@ -96,6 +96,10 @@ class Speaker:
         said = self.ending(scene)
         if said is not None:
             self.say(*said, f"end-{self.epoch}")
+        self.leave(status)
+
+    def leave(self, status: int) -> NoReturn:
+        """End, and tell the witness."""
         self.witness("end")
         sys.stdout.flush()
         os._exit(status)
@@ -129,7 +133,7 @@ class Agent(Speaker):
 
     def begin(self) -> None:
         """Read the first message."""
-        self.reader, self.seen = Reader(), set[str]()
+        self.reader, self.seen, self.taken = Reader(), set[str](), 0
         start = json.loads(self.reader.line(None) or b"")
         for key in ("inputs", "wake"):
             if f"{key}_file" in start:
@@ -152,27 +156,31 @@ class Agent(Speaker):
 
     def work(self, scene: Json) -> None:
         """Take what is handed over, until it has been quiet for long enough, or the next one is to be left."""
-        taken = 0
         while (line := self.reader.line(scene["listens"])) is not None:
-            message = json.loads(line)
-            if message["type"] == "interrupt":
-                self.note("ends", ends="interrupted", exit_status=0)
-                self.witness("end")
-                os._exit(0)
-            number, intent = message["number"], message["id"]
-            if intent in self.seen:
-                self.note("again", input=number, intent=intent)
-                continue
-            self.seen.add(intent)
-            self.see(number, body_of(message), intent)
-            if self.manner["declines"]:
-                self.note("declined", input=number, intent=intent)
-                emit({"type": "not_accepting", "id": intent})
-            elif taken == scene["leaves"]:
+            if not self.hear(json.loads(line), scene["leaves"]):
                 return
-            else:
-                self.take(number, intent)
-                taken += 1
+
+    def hear(self, message: Json, leaves: int | None) -> bool:
+        """Take one message; False: its input is the one that is to be left, after so many that were taken."""
+        if message["type"] == "interrupt":
+            self.note("ends", ends="interrupted", exit_status=0)
+            self.witness("end")
+            os._exit(0)
+        number, intent = message["number"], message["id"]
+        if intent in self.seen:
+            self.note("again", input=number, intent=intent)
+            return True
+        self.seen.add(intent)
+        self.see(number, body_of(message), intent)
+        if self.manner["declines"]:
+            self.note("declined", input=number, intent=intent)
+            emit({"type": "not_accepting", "id": intent})
+        elif self.taken == leaves:
+            return False
+        else:
+            self.take(number, intent)
+            self.taken += 1
+        return True
 
     def take(self, number: int, intent: str) -> None:
         """Say that an input is taken, and what that took."""

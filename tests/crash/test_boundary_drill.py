@@ -14,10 +14,11 @@ from dataclasses import replace
 import pytest
 
 from chaos.matrix import deaths
-from chaos.matrix.cell import CameTo, Cell, Harm, Played, Role, Scene, Who
+from chaos.matrix.cell import CameTo, Cell, Harm, Kept, Played, Role, Scene, Who
 from chaos.matrix.every import every_cell, kills_alone, part
 from chaos.matrix.lane import Lane
 from chaos.matrix.lanes import Lanes
+from chaos.matrix.programs import PLOTS
 from chaos.matrix.table import ELSEWHERE
 from shared.boundary import Boundary, Side
 
@@ -42,6 +43,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.timeout(900)
 @pytest.mark.req("E03", "E16", "R02", "R03", "R04", "R05", "R15", "L01", "M01", "M02")
+@pytest.mark.req("O06", "O08", "O15", "T01", "T02", "T04", "B03")
 @pytest.mark.parametrize("cell", ALWAYS, ids=str)
 def test_killed_there_it_converges(played: Results, cell: Cell) -> None:
     assert_as_expected(played[str(cell)])
@@ -50,6 +52,7 @@ def test_killed_there_it_converges(played: Results, cell: Cell) -> None:
 @pytest.mark.drills
 @pytest.mark.timeout(900)
 @pytest.mark.req("R07", "R08", "R09", "L01", "M01", "M02", "M05")
+@pytest.mark.req("O06", "O08", "O15", "T01", "T02", "T04", "B03")
 @pytest.mark.parametrize("cell", ROTATING, ids=str)
 def test_harmed_there_in_any_other_way_it_converges(played: Results, cell: Cell) -> None:
     print(
@@ -92,6 +95,26 @@ def test_every_point_is_tried_alone_and_with_everybody_killed_and_frozen() -> No
     assert [point for point, harms in tried.items() if not both <= harms] == []
 
 
+@pytest.mark.req("M01")
+def test_where_programs_speak_something_is_kept_and_a_chain_of_takeovers_is_survived() -> None:
+    speaking = [cell for cell in every_cell() if cell.scene in PLOTS or cell.boundary in SPOKEN_OF]
+
+    assert [str(cell) for cell in speaking if not cell.keeps] == []
+    assert {cell.boundary for cell in speaking if cell.incarnations >= 3} == {
+        Boundary.DECLARE_COMMIT,
+        Boundary.STREAM_COMMIT,
+        Boundary.DISPATCH_COMMIT,
+        Boundary.ACKNOWLEDGE_COMMIT,
+        Boundary.CHANNEL_RENAME,
+        Boundary.CHANNEL_WRITE,
+        Boundary.PARK_COMMIT,
+    }
+
+
+SPOKEN_OF = frozenset({Boundary.EVENT_COMMIT, Boundary.INTENT_COMMIT})
+"""Crossed by a person, for a program that runs or waits."""
+
+
 def test_parts_are_all_cells_each_once() -> None:
     cells = every_cell()
     parts = [part(cells, number, PARTS) for number in range(1, PARTS + 1)]
@@ -119,6 +142,15 @@ def test_a_boundary_that_is_not_reached_fails_its_cell(lane: Lane, monkeypatch: 
 
     assert len(result.findings) == 1
     assert "worker-stop_signal-before-kill-self was reached" in result.findings[0]
+
+
+def test_what_is_to_be_kept_and_is_not_fails_its_cell(lane: Lane) -> None:
+    """The control of what is kept: a job that waits and goes on, of which an input is asked for that it never got."""
+    cell = cell_named("worker-park_commit-after-kill-self")
+
+    result = lane.play(replace(cell, keeps=cell.keeps | {Kept.INPUTS}))
+
+    assert result.findings == (f"{Kept.INPUTS}: nothing was handed to w1",)
 
 
 def test_what_comes_out_otherwise_than_written_down_fails_its_cell(lane: Lane) -> None:

@@ -6,18 +6,21 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from chaos import cli, results
-from chaos.matrix.cell import Cell, Played
+from chaos.commands import matrix
+from chaos.matrix.cell import Cell, Harm, Played
 from chaos.matrix.every import every_cell
 from chaos.matrix.lanes import Lanes
 from chaos.random_drill.drill import RandomDrill
 from chaos.random_drill.plan import plan
 from chaos.random_drill.processes import Processes
 from chaos.report.page import page
+from shared.boundary import Boundary
 from shared.errors import ConfigError, UsageError
 from tests.support.drill_results import a_result
 
@@ -84,6 +87,29 @@ def test_a_cell_that_fails_is_told_with_what_replays_it(
     assert "epochs_only_rise: w1.1 went back" in told
     assert "replay with: tenure drill matrix --only worker-go_send-after-kill-self" in told
     assert told.rstrip().splitlines()[-2] == "1 finding: epochs_only_rise"
+
+
+def test_the_result_tells_what_was_found_first_and_then_one_chain_for_each_boundary(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def played(cell: Cell) -> Played:
+        findings = ("epochs_only_rise: w1.1 went back",) if cell.boundary is Boundary.PIN_COMMIT else ()
+        told = (replace(a_result().stories[0], title=str(cell)),) if cell.harm is Harm.KILL else ()
+        return Played(str(cell), "relaunched", 7, findings, stories=told)
+
+    plays(monkeypatch, played)
+    monkeypatch.setattr(matrix, "STORIES_MAX", 6)
+    place = folder / "result.json"
+
+    assert cli.main(["matrix", "--only", "worker-p", "--result", str(place)], home=None) == 1
+
+    assert [story.title for story in results.read(place).stories] == [
+        "worker-pin_commit-before-kill-self",
+        "worker-pin_commit-before-kill-everyone",
+        "worker-pin_commit-after-kill-self",
+        "worker-pin_commit-after-kill-everyone",
+        "worker-park_commit-before-kill-self",
+    ]
 
 
 def test_what_cannot_be_tried_here_is_counted_and_never_green(

@@ -82,6 +82,13 @@ def test_the_work_with_the_most_epochs_is_told_from_its_first_event_on(history: 
     assert lane(story, "w1").marks == (StoryMark(80 * MS, "completed", "end"),)
 
 
+def test_the_work_that_is_asked_for_is_told_before_all_others(history: History) -> None:
+    found = stories(history, about=(W2, "worker-pin_commit"), findings=[Finding("jobs_are_one_set", "w1 was lost")])
+
+    assert [story.title for story in found[:2]] == ["w2: worker-pin_commit", "w1: jobs_are_one_set"]
+    assert len(stories(history, about=(W2, "worker-pin_commit"), most=1)) == 1
+
+
 def test_a_lease_is_drawn_until_it_was_let_go_and_the_next_from_the_takeover_on(history: History) -> None:
     told = lane(stories(history)[0], "w1.1")
 

@@ -1,0 +1,1 @@
+"""The rows of the matrix, by whose boundary it is."""
