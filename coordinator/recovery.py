@@ -16,6 +16,7 @@ from shared.ids import Incarnation
 from shared.model.evidence import LockState
 from shared.model.host import Worker
 from shared.policy.lease import accept_timeout_us
+from shared.policy.losses import is_suspect
 from shared.policy.settle import OUT_OF_TIME
 from shared.policy.workers import choose_recoverer, is_responsive
 from shared.store.contract import ReadTx, Recoverable, Store, Tx
@@ -87,7 +88,7 @@ class Recovery:
             revoked = tx.revoke_foreign_boots()
             tx.carry_timers()
         for worker in dead:
-            revoked += tx.retire_worker(worker.id, reason="worker died")
+            revoked += tx.retire_worker(worker.id, reason="worker died", died=worker.identity.boot_id == tx.now.boot_id)
             log.warning("worker.died", extra={"worker": worker.id, "pid": worker.identity.pid})
         revoked += len(tx.revoke_unaccepted(accept_timeout_us=accept_timeout_us(self._lease_us)))
         held = {worker for worker, state in locks.items() if state is LockState.HELD}
@@ -122,7 +123,10 @@ class Recovery:
     def _claim(self, tx: Tx, item: Recoverable, responsive: Sequence[Worker], load: dict[Incarnation, int]) -> bool:
         avoid = item.last_owner if item.revoked == NOT_ACCEPTED else None
         registration = item.snapshot.registration
-        worker = choose_recoverer(responsive, item.attempt.pin, load, registration=registration, avoid=avoid)
+        barred = tx.suspects_launching() if is_suspect(item.attempt, item.snapshot) else frozenset()
+        worker = choose_recoverer(
+            responsive, item.attempt.pin, load, registration=registration, avoid=avoid, barred=barred
+        )
         if worker is None:
             return False
         epoch = tx.claim_recovery(

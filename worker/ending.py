@@ -14,7 +14,7 @@ from shared.model.outcome import outcome_of
 from shared.policy.outcome import End, Park, Unproven, applies, end_of, usage_reported
 from shared.policy.proof import proof_of
 from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide, may_relaunch
-from shared.policy.settle import OUT_OF_TIME, RELAUNCHES_MAX, ending_idle, ending_of_evidence
+from shared.policy.settle import OUT_OF_TIME, ending_idle, ending_instead_of_relaunch, ending_of_evidence
 from shared.store.contract import ReadTx, Tx
 from shared.store.settling import change_after
 from worker.batch import Change
@@ -281,18 +281,9 @@ class Endings:
         if not holding.recovering:
             self.release(holding, "nothing ran")
             return
-        if holding.assignment.attempt.relaunches >= RELAUNCHES_MAX:
-            self.end(
-                holding,
-                Ending(
-                    AttemptState.FAILED,
-                    None,
-                    FailureClass.ADMISSION,
-                    "five launches came to nothing",
-                    None,
-                    "nothing ran",
-                ),
-            )
+        given_up = ending_instead_of_relaunch(holding.assignment.attempt, holding.assignment.snapshot)
+        if given_up is not None:
+            self.end(holding, given_up)
             return
         holding.phase = Phase.ENDING
         key, snapshot = holding.key, holding.assignment.snapshot

@@ -311,6 +311,7 @@ def _configuration(settings: Settings) -> str:
     return f"""\
 [settings]
 job_concurrency = {settings.job_concurrency}
+workers_lost_max = {settings.workers_lost_max}
 lease = "{settings.lease_us // US_PER_MS}ms"
 [binding.{RETRIED_ONCE}]
 command = ["true"]

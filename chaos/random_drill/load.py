@@ -191,7 +191,8 @@ RECIPES: dict[Kind, Recipe] = {
 _NOTHING = ("/bin/true",)
 RETRIES = RetryPolicy((US_PER_S, US_PER_S))
 CONFIG = Config(
-    settings=Settings(job_concurrency=8, concurrency=6, lease_us=2_500 * US_PER_MS),
+    # The drill kills workers whatever they launch: three in a row are chance, and no word on the job.
+    settings=Settings(job_concurrency=8, concurrency=6, lease_us=2_500 * US_PER_MS, workers_lost_max=0),
     scopes=(
         ScopeConfig("north", concurrency=4),
         ScopeConfig("north/inner", concurrency=2),

@@ -60,6 +60,7 @@ class Options:
         steps: It is given up after so many.
         holds: Whether there are budgets and approvals, and a person who settles what they hold; None: as the seed has it, and none
             where a plan is given.
+        workers_lost_max: See `Settings`; workers are killed at random here, which is no word on the job that they launch.
     """
 
     works: int = 4
@@ -71,6 +72,7 @@ class Options:
     jobs: tuple[Behaviour, ...] | None = None
     steps: int = STEPS_BOUND
     holds: bool | None = None
+    workers_lost_max: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,10 @@ def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random
     """
     command = command_of(0)
     settings = Settings(
-        job_concurrency=chance.choice((1, 2, 4)), lease_us=options.lease_us, quarantine_after=chance.choice((0, 1, 2))
+        job_concurrency=chance.choice((1, 2, 4)),
+        lease_us=options.lease_us,
+        quarantine_after=chance.choice((0, 1, 2)),
+        workers_lost_max=options.workers_lost_max,
     )
     grace_us = 500 * US_PER_MS
     long_us = 1_200 * US_PER_S

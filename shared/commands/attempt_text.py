@@ -15,7 +15,7 @@ from shared.commands.open_home import OpenHome
 from shared.commands.render import Ink, counted, duration, escaped, moment, quoted, table
 from shared.commands.work_text import counted_tries, holder_text, result_text, segment_row, stage_lines, stop_text
 from shared.config.sizes import format_size
-from shared.model.attempt import AttemptState, Exclusion, Phase, Snapshot
+from shared.model.attempt import Attempt, AttemptState, Exclusion, Phase, Snapshot
 from shared.model.evidence import Evidence, LockState
 from shared.model.host import StopOrder
 from shared.store.contract import Event
@@ -60,8 +60,17 @@ def _rows(story: Story) -> list[list[str]]:
         rows.append(["shim", f"pid {pin.shim.pid}, started at tick {pin.shim.start_ticks} of boot {pin.shim.boot_id}"])
     if attempt.relaunches:
         rows.append(["relaunched", f"{attempt.relaunches} times, nothing had run"])
+    if attempt.workers_lost:
+        rows.append(["workers", lost_text(attempt)])
     rows.append(["stop", stop_text(attempt, story.facts.stop_order)])
     return rows
+
+
+def lost_text(attempt: Attempt) -> str:
+    """How many workers died while they held it."""
+    row = attempt.workers_lost_in_row
+    so_far = f"{counted(attempt.workers_lost, 'worker')} died while holding it"
+    return so_far if row < 2 else f"{so_far}, the last {row} soon one after the other"
 
 
 def order_lines(order: StopOrder) -> list[str]:

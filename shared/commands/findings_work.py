@@ -15,6 +15,8 @@ from shared.store.contract import ReadTx
 STUCK_US = 120 * US_PER_S
 """A leader passes at least each minute, and at once when a timer is due; so much later it does not come by itself."""
 LOOKED_AT = 1_000
+SUSPICIOUS = 2
+"""Workers lost in a row: one dies of many things."""
 BLOCKED = (Reason.EXHAUSTED, Reason.PERMANENT_FAILURE, Reason.TIMED_OUT)
 
 
@@ -52,6 +54,17 @@ def check_bindings(door: OpenHome) -> list[Finding]:
     return found[:NAMED_MAX]
 
 
+def check_suspects(door: OpenHome) -> list[Finding]:
+    """Nothing that runs or is launched seems to kill the workers that hold it."""
+    found = []
+    for attempt in door.store.read(lambda tx: tx.suspects(limit=NAMED_MAX)):
+        if attempt.workers_lost_in_row >= SUSPICIOUS:
+            message = f"{attempt.id}: {attempt.workers_lost_in_row} workers in a row died soon after they got it; it may be what kills them"
+            step = f"{door.command(f'attempt show {attempt.id}')}, and {door.command(f'work cancel {attempt.work_id}')} if it is"
+            found.append(Finding("workers.lost", Severity.WARNING, message, step))
+    return found
+
+
 def check_exhausted(door: OpenHome) -> list[Finding]:
     """Nothing is held because tenure would not try it again by itself."""
     held = door.store.read(lambda tx: tx.works(states=(WorkState.HELD,), after=0, limit=LOOKED_AT))
@@ -70,4 +83,9 @@ def _named(works: Sequence[Work]) -> str:
     return names + (f" and {len(works) - NAMED_MAX} more" if len(works) > NAMED_MAX else "")
 
 
-WORK_CHECKS = {"retries": check_retries, "bindings": check_bindings, "exhausted": check_exhausted}
+WORK_CHECKS = {
+    "retries": check_retries,
+    "bindings": check_bindings,
+    "suspects": check_suspects,
+    "exhausted": check_exhausted,
+}

@@ -165,6 +165,8 @@ def attempt_view(facts: AttemptFacts, now: Instant) -> Json:
         "pool": attempt.pool,
         "scope": attempt.scope,
         "relaunches": attempt.relaunches,
+        "workers_lost": attempt.workers_lost,
+        "workers_lost_in_row": attempt.workers_lost_in_row,
         "invoke": attempt.invoke,
         "isolated": attempt.isolated,
         "budget_ms": milliseconds(attempt.budget_us),

@@ -68,6 +68,7 @@ class SettingsTable(_Table):
     output_max: Size = values.OUTPUT_MAX_BYTES
     slots: Slots = 64
     quarantine_after: Count = values.QUARANTINE_AFTER
+    workers_lost_max: Count = values.WORKERS_LOST_MAX
     approval: Annotated[list[Kind], Field(default_factory=list)]
 
     def value(self) -> values.Settings:
@@ -79,6 +80,7 @@ class SettingsTable(_Table):
             output_max_bytes=self.output_max,
             slots=self.slots,
             quarantine_after=self.quarantine_after,
+            workers_lost_max=self.workers_lost_max,
             approval=tuple(kind for kind in WorkKind if kind in self.approval),
         )
 

@@ -11,6 +11,7 @@ from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.evidence import Pin
 from shared.model.settings import (
     OUTPUT_MAX_BYTES,
+    WORKERS_LOST_MAX,
     Exponential,
     OnExhausted,
     OnInjectError,
@@ -100,6 +101,7 @@ class Snapshot:
         idle_us, on_inject_error: As in `Binding`.
         quarantine_after: Failed Works in a row after which its binding is quarantined; 0: they are not counted, as when the Work
             brings its own command.
+        workers_lost_max: As in `Settings`.
     """
 
     generation: int | None
@@ -127,6 +129,7 @@ class Snapshot:
     kind: WorkKind = WorkKind.RUN_ONCE
     trigger: int | None = None
     quarantine_after: int = 0
+    workers_lost_max: int = WORKERS_LOST_MAX
     idle_us: int | None = None
     on_inject_error: OnInjectError = "queue"
 
@@ -217,6 +220,8 @@ class Attempt:
         invoke, isolated: The last written invoke mark of any segment since the launch began (None: none).
         pin: Identity of the held or running launch; None before the pin and after a proven relaunch.
         relaunches: Relaunches without a pin so far.
+        workers_lost: Workers that died while they held it, so far.
+        workers_lost_in_row: The last of them that its launch, or what runs since its pin, is suspected of.
         exit_status: 0..255, or negative for a signal; None when unknown or nothing ran.
         error: One line for the operator; never the command's output.
         exclusion_proof: `S0`, `S1`, … once released.
@@ -258,6 +263,8 @@ class Attempt:
     launch_epoch: int = 1
     token_sha256: str | None = None
     depth: int = 0
+    workers_lost: int = 0
+    workers_lost_in_row: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ OnExhausted = Literal["fail", "hold"]
 LIMIT_MAX = 100_000
 OUTPUT_MAX_BYTES = 64 * 1024 * 1024
 QUARANTINE_AFTER = 5
+WORKERS_LOST_MAX = 3
 RETRY_DELAYS_US = (5 * US_PER_MINUTE, 10 * US_PER_MINUTE, 15 * US_PER_MINUTE)
 """Of a policy that names none: the first two for three attempts in all, all three for four. Rule: O09."""
 ATTEMPTS_MAX = 101
@@ -57,6 +58,8 @@ class Settings:
         output_max_bytes: Kept of each output stream of an attempt whose binding names none; 0 = unbounded.
         slots: Attempts one worker takes; only spreads starts over workers, it limits nothing in total.
         quarantine_after: Works of one binding in a row that came to nothing before it is quarantined; 0 = never.
+        workers_lost_max: Workers that may die in a row of the launch of one attempt, which then fails, or of holding what runs of one
+            binding, which is then quarantined unless nothing ever is; 0 = any number.
         approval: Kinds of Work whose first attempt a person has to approve.
     """
 
@@ -67,6 +70,7 @@ class Settings:
     output_max_bytes: int = OUTPUT_MAX_BYTES
     slots: int = 64
     quarantine_after: int = QUARANTINE_AFTER
+    workers_lost_max: int = WORKERS_LOST_MAX
     approval: tuple[WorkKind, ...] = ()
 
 

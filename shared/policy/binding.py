@@ -80,6 +80,7 @@ def resolve(
         idle_us=binding.idle_us,
         on_inject_error=binding.on_inject_error,
         quarantine_after=settings.quarantine_after if work.command is None else 0,
+        workers_lost_max=settings.workers_lost_max,
     )
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from shared.model.attempt import AttemptState, Ending, FailureClass, Snapshot
+from shared.model.attempt import Attempt, AttemptState, Ending, FailureClass, Snapshot
 from shared.model.evidence import Evidence, ExitRecord
 from shared.model.instant import US_PER_S, Instant
 from shared.model.timer import TimerKind
 from shared.model.work import Reason, RoutineNews, Work, WorkChange, WorkKind, WorkState
 from shared.policy import retry
+from shared.policy.losses import ending_of_lost_workers
 
 PERMANENT_ERRORS = frozenset({"ENOENT", "EACCES", "ENOEXEC", "E2BIG"})
 RELAUNCHES_MAX = 5
+SIGKILL = 9
 
 
 OUT_OF_TIME = Ending(AttemptState.TIMED_OUT, None, FailureClass.TIMED_OUT, "out of time", None, "timed out")
@@ -25,6 +27,14 @@ def ending_idle(idle_us: int) -> Ending:
     return Ending(AttemptState.FAILED, None, FailureClass.TIMED_OUT, error, None, "idle")
 
 
+def ending_instead_of_relaunch(attempt: Attempt, pinned: Snapshot) -> Ending | None:
+    """How an attempt ends whose launches came to nothing so often that there is no further one; None: launch it again."""
+    if attempt.relaunches < RELAUNCHES_MAX:
+        return ending_of_lost_workers(attempt, pinned)
+    error = "five launches came to nothing"
+    return Ending(AttemptState.FAILED, None, FailureClass.ADMISSION, error, None, "nothing ran")
+
+
 def ending_of_exit(record: ExitRecord, proof: str | None) -> Ending:
     """How an attempt ended whose shim recorded its end.
 
@@ -33,7 +43,8 @@ def ending_of_exit(record: ExitRecord, proof: str | None) -> Ending:
     """
     if not record.ran:
         return _ending_of_error(record.error or "register: the child died", proof)
-    return ending_of_status(record.status, proof)
+    ending = ending_of_status(record.status, proof)
+    return _told_of_memory(ending) if record.oom and ending.failure is FailureClass.KNOWN else ending
 
 
 def ending_of_status(status: int | None, proof: str | None) -> Ending:
@@ -44,6 +55,13 @@ def ending_of_status(status: int | None, proof: str | None) -> Ending:
         return Ending(AttemptState.FAILED, None, FailureClass.AMBIGUOUS, "exit status unknown", proof, "ended")
     told = f"exit status {status}" if status > 0 else f"killed by signal {-status}"
     return Ending(AttemptState.FAILED, status, FailureClass.KNOWN, told, proof, "ended")
+
+
+def _told_of_memory(ending: Ending) -> Ending:
+    """A failure of which the job's own cgroup says that the kernel killed some of it. Rule: case C056."""
+    if ending.exit_status == -SIGKILL:
+        return replace(ending, error="out of memory (signal 9)")
+    return replace(ending, error=f"{ending.error}; out of memory: the kernel killed some of it")
 
 
 def _ending_of_error(error: str, proof: str | None) -> Ending:

@@ -43,6 +43,7 @@ def choose_recoverer(
     *,
     registration: str,
     avoid: Incarnation | None,
+    barred: Collection[Incarnation] = (),
 ) -> Incarnation | None:
     """The worker that takes an attempt over; None: nobody can, it waits for one to register.
 
@@ -52,11 +53,14 @@ def choose_recoverer(
 
     Args:
         load: Attempts per worker; the chosen one's is raised by one.
+        barred: They launch another suspect just now, and this one is a suspect too (`losses.is_suspect`): together they would share
+            the blame for a death.
     """
     fit = [
         worker.id
         for worker in responsive
         if registration in worker.executors
+        and worker.id not in barred
         and (pin is None or pin.shim.boot_id != worker.identity.boot_id or pin.shim.pid_ns == worker.identity.pid_ns)
     ]
     chosen = min(fit, key=lambda worker: (worker == avoid, load.get(worker, 0), worker), default=None)

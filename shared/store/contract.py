@@ -247,9 +247,13 @@ class Tx(ReadTx, WorkCommands, WaitTransitions, StopTransitions, AgentTransition
     def drain_worker(self, owner: Incarnation) -> None:
         """No more claims for this worker."""
 
-    def retire_worker(self, owner: Incarnation, *, reason: str) -> int:
+    def retire_worker(self, owner: Incarnation, *, reason: str, died: bool = False) -> int:
         """Mark a worker gone and revoke (`released` or `reason`) every lease it still owns; returns how many. Idempotent.
         Called by the worker itself at its end, or (*leader*) on proof of its death.
+
+        Args:
+            died: By that proof, on this boot: counted on each attempt that it had accepted, and perhaps held against a binding
+                (`policy.losses`).
         """
 
     # Leadership

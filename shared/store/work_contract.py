@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from shared.ids import WorkId
+from shared.ids import Incarnation, WorkId
+from shared.model.attempt import Attempt
 from shared.model.timer import Timer
 from shared.model.work import NewWork
 from shared.store.budget_contract import BudgetCommands, BudgetReads
@@ -28,6 +29,12 @@ class WorkReads(BudgetReads, Protocol):
 
     def quarantined(self) -> frozenset[str]:
         """Names of the bindings in quarantine."""
+
+    def suspects(self, *, limit: int) -> list[Attempt]:
+        """Unfinished attempts whose last holders died, those of most deaths in a row first."""
+
+    def suspects_launching(self) -> frozenset[Incarnation]:
+        """Workers that hold a live lease of an attempt whose launch may have cost an earlier one its life, and that is not pinned yet."""
 
     def routines(self, *, limit: int) -> list[Routine]:
         """Bindings that failed lately or are quarantined, by name."""

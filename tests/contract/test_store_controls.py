@@ -259,6 +259,25 @@ CONTROLS = (
         ),
     ),
     Control(
+        "a death is counted on claims that were never accepted",
+        _rewrite("AND l.accepted_at_us IS NOT NULL AND l.boot_id = :boot", "AND l.boot_id = :boot"),
+        frozenset({"what_is_no_death_of_the_holder_counts_as_none"}),
+    ),
+    Control(
+        "a death is counted whatever boot the worker was of",
+        _rewrite("AND l.accepted_at_us IS NOT NULL AND l.boot_id = :boot", "AND l.accepted_at_us IS NOT NULL"),
+        frozenset({"what_is_no_death_of_the_holder_counts_as_none"}),
+    ),
+    Control(
+        "a pin does not end a row of deaths",
+        _rewrite("workers_lost_in_row = 0\n", "workers_lost_in_row = workers_lost_in_row\n"),
+        frozenset(
+            {
+                "a_row_of_lost_workers_ends_with_a_pin_and_with_one_that_held_it_for_long",
+            }
+        ),
+    ),
+    Control(
         "the queue lock is not taken",
         _replace(Queue, "_try", lambda _: True),
         frozenset({"a_held_queue_keeps_writers_out"}),

@@ -15,6 +15,7 @@ from tests.contract.store_cases import (
     endings,
     fences,
     gates,
+    losses,
     presence,
     reading,
     recovery,
@@ -27,6 +28,7 @@ from tests.contract.store_cases import (
 from tests.support.stores import World
 
 MODULES = (
+    losses,
     budgets,
     agents,
     cancels,

@@ -55,6 +55,24 @@ def test_a_status_is_told_and_classified(
     assert ending_of_exit(record, proof) == ending_of_status(status, proof)
 
 
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (-9, "out of memory (signal 9)"),
+        (1, "exit status 1; out of memory: the kernel killed some of it"),
+        (-15, "killed by signal 15; out of memory: the kernel killed some of it"),
+        (0, None),
+        (None, "exit status unknown"),
+    ],
+)
+def test_want_of_memory_is_told_with_a_failure_and_makes_none(status: int | None, told: str | None) -> None:
+    record = ExitRecord(status=status, ran=True, error=None, stop=None, tree_empty=True, oom=True)
+
+    ending = ending_of_exit(record, "S1")
+
+    assert ending == replace(ending_of_status(status, "S1"), error=told)
+
+
 @pytest.mark.req("M02")
 @given(st.none() | st.integers(-64, 255))
 def test_nothing_but_status_0_succeeds(status: int | None) -> None:

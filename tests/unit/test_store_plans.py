@@ -12,6 +12,7 @@ from shared.store.sqlite import (
     coordination,
     ends,
     holding,
+    losses,
     reads,
     registration,
     stops,
@@ -163,6 +164,25 @@ PLANS: dict[str, tuple[str, set[str]]] = {
     "timer of a Work": (work_reads.TIMER, {"SEARCH timer USING INDEX timer_armed (work_id=?)"}),
     "last timer of a Work": (work_reads.LAST_TIMER, {"SEARCH timer USING INDEX timer_work (work_id=?)"}),
     "quarantined bindings": (work_reads.QUARANTINED, {"SCAN routine USING COVERING INDEX routine_quarantined"}),
+    "attempts whose holders died": (
+        work_reads.SUSPECTS,
+        {"SEARCH attempt USING INDEX attempt_suspect (workers_lost_in_row>?)"},
+    ),
+    "who launches one of them": (
+        work_reads.SUSPECTS_LAUNCHING,
+        {
+            "SEARCH attempt USING INDEX attempt_suspect (workers_lost_in_row>?)",
+            "CORRELATED SCALAR SUBQUERY 1",
+            "SEARCH l USING PRIMARY KEY (attempt_id=?)",
+        },
+    ),
+    "what a dead worker held": (
+        losses.HELD_BY_DEAD,
+        {
+            "SEARCH l USING INDEX lease_owner (owner=?)",
+            "SEARCH a USING INDEX sqlite_autoindex_attempt_1 (id=?)",
+        },
+    ),
     "workers present": (
         reads.WORKERS_PRESENT,
         {

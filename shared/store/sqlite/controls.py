@@ -11,6 +11,7 @@ from shared.model.work import Reason, Work, WorkChange, WorkKind, WorkState
 from shared.policy.steps import WorkEvent, is_final_work
 from shared.store.sqlite.ends import QUARANTINE
 from shared.store.sqlite.gating import Gating
+from shared.store.sqlite.losses import KNOW_ROUTINE
 from shared.store.sqlite.rows import timer_of_row
 from shared.wake import COORDINATOR
 
@@ -18,7 +19,6 @@ SET_HOLD = """UPDATE work SET hold_by = :by, hold_reason = :reason, hold_at_us =
   WHERE id = :work RETURNING id"""
 FIRE_TIMER = """UPDATE timer SET state = 'fired', fired_seq = :seq, closed_at_us = :wall
   WHERE id = :timer AND state = 'armed' RETURNING id"""
-KNOW_ROUTINE = "INSERT INTO routine (binding, failures) VALUES (:binding, 0) ON CONFLICT (binding) DO NOTHING"
 RELEASE_ROUTINE = """UPDATE routine SET quarantined_at_us = NULL, quarantined_by = NULL, reason = NULL, failures = 0
   WHERE binding = :binding AND quarantined_at_us IS NOT NULL RETURNING binding"""
 

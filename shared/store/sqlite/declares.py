@@ -31,7 +31,7 @@ PARK = f"""UPDATE attempt SET state = :state, recovered_from = NULL, invoke = NU
     pin_pidfs_ino = NULL, pin_directory_ino = NULL, pin_lock_ino = NULL, token_sha256 = NULL, usage = :usage, {CHARGE}
   WHERE {FENCE} RETURNING id"""
 RESUME = f"""UPDATE attempt SET epoch = epoch + 1, launch_epoch = epoch + 1, state = :state, invoke = 'pending', isolated = 0,
-    relaunches = 0, exclusion_proof = NULL, {CHARGE}
+    relaunches = 0, workers_lost_in_row = 0, exclusion_proof = NULL, {CHARGE}
   WHERE id = :attempt AND epoch = :epoch_seen AND state = 'parked' RETURNING epoch"""
 RESUME_LEASE = """UPDATE lease SET epoch = :epoch, owner = :owner, boot_id = :boot, expires_mono_us = :expires,
     claimed_mono_us = :mono, accepted_at_us = NULL, revoked_at_us = NULL, revoked_reason = NULL

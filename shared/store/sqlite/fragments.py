@@ -26,5 +26,8 @@ SLOT = "(exclusion = 'held' AND state <> 'parked')"
 RECOVERABLE = "(ended_at_us IS NULL AND state NOT IN ('parked', 'recovery_required'))"
 """An attempt that recovery looks at once its lease is not live."""
 
+SUSPECT = "(attempt.ended_at_us IS NULL AND attempt.workers_lost_in_row > 0)"
+"""An attempt whose last holder died."""
+
 CHARGE = "budget_us = :budget, budget_since_mono_us = :mono, budget_boot_id = :boot, budget_since_at_us = :wall"
 """What ends an attempt's open segment charges the attempt for it, in the same UPDATE."""

@@ -29,7 +29,8 @@ MARK_SEGMENT = """UPDATE segment SET invoke = :invoke, isolated = :isolated, rel
   WHERE attempt_id = :attempt AND epoch = :epoch AND ended_at_us IS NULL RETURNING epoch"""
 PIN = f"""UPDATE attempt SET state = :state, pin_epoch = :pin_epoch, pin_directory = :pin_directory, pin_pid = :pin_pid,
     pin_start_ticks = :pin_start_ticks, pin_boot_id = :pin_boot_id, pin_pid_ns = :pin_pid_ns, pin_pidfs_ino = :pin_pidfs_ino,
-    pin_directory_ino = :pin_directory_ino, pin_lock_ino = :pin_lock_ino, token_sha256 = :token
+    pin_directory_ino = :pin_directory_ino, pin_lock_ino = :pin_lock_ino, token_sha256 = :token,
+    workers_lost_in_row = 0
   WHERE {FENCE} AND (pin_epoch IS NULL OR pin_epoch < :pin_epoch) RETURNING id"""
 TELL_AGAIN = """UPDATE intent SET fate = 'queued'
   WHERE attempt_id = ? AND settled_at_us IS NULL AND fate IN ('dispatched', 'accepted')"""
@@ -96,6 +97,8 @@ class Holding(Ends):
         self._db.rows(TELL_AGAIN, (attempt.id,))
         self._attempt_event(attempt, "pinned", state, {"pid": pin.shim.pid})
         self._note(Boundary.PIN_COMMIT)
+        if attempt.workers_lost_in_row:
+            self._note(Boundary.PIN_COMMIT, COORDINATOR)  # the turn of the next suspect
 
     def adopt(self, key: LeaseKey, *, why: str) -> None:
         """See `Tx.adopt`. Raises RefusedError when there is no pin to adopt by."""

@@ -7,8 +7,8 @@ from shared.errors import LeadershipLostError
 from shared.ids import AttemptId, Incarnation, incarnation
 from shared.model.host import Leader
 from shared.store.contract import Registration
+from shared.store.sqlite.losses import Losses
 from shared.store.sqlite.rows import json_text
-from shared.store.sqlite.writing import Writing
 from shared.wake import COORDINATOR
 
 INSERT_WORKER = """INSERT INTO worker (id, name, number, pid, start_ticks, boot_id, pid_ns, pidfs_ino, machine_id, lock_device,
@@ -33,7 +33,7 @@ RESIGN = """UPDATE leader SET expires_mono_us = 0
   WHERE owner = ? AND generation = ? AND expires_mono_us <> 0 RETURNING generation"""
 
 
-class Registrations(Writing):
+class Registrations(Losses):
     """See `contract.Tx`, "Registration" and "Leadership"."""
 
     def next_incarnation(self, name: str) -> Incarnation:
@@ -75,9 +75,11 @@ class Registrations(Writing):
         if self._db.one(DRAIN_WORKER, (owner,)) is not None:
             self._event("worker.draining", {"worker": owner})
 
-    def retire_worker(self, owner: Incarnation, *, reason: str) -> int:
+    def retire_worker(self, owner: Incarnation, *, reason: str, died: bool = False) -> int:
         """See `Tx.retire_worker`."""
         self._note(Boundary.REGISTER_COMMIT, COORDINATOR)
+        if died:
+            self._count_losses(owner)
         if self._db.one(RETIRE_WORKER, {"owner": owner, "wall": self._now.wall_us, "reason": reason}) is not None:
             self._event("worker.gone", {"worker": owner, "reason": reason})
         self._db.rows(GIVE_BACK_ORDERS, (owner,))

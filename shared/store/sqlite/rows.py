@@ -149,6 +149,8 @@ def attempt_of_row(row: Row) -> Attempt:
         launch_epoch=row["launch_epoch"],
         token_sha256=row["token_sha256"],
         depth=row["depth"],
+        workers_lost=row["workers_lost"],
+        workers_lost_in_row=row["workers_lost_in_row"],
     )
 
 

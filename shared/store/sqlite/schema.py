@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shared.model.attempt import SEGMENTS_KEPT
 from shared.store.sqlite import schema_agents, schema_waits
-from shared.store.sqlite.fragments import RECOVERABLE, SLOT, UNEXCLUDED
+from shared.store.sqlite.fragments import RECOVERABLE, SLOT, SUSPECT, UNEXCLUDED
 from shared.store.sqlite.schema_budgets import BUDGET_FENCES, BUDGET_INDEXES, BUDGET_TABLES
 
 APPLICATION_ID = 0x746E7572  # "tnur"
@@ -62,6 +62,7 @@ TABLES = (
   started_at_us INTEGER NOT NULL, ended_at_us INTEGER, segments_dropped INTEGER NOT NULL DEFAULT 0,
   segments_dropped_us INTEGER NOT NULL DEFAULT 0, usage TEXT NOT NULL DEFAULT '{{}}',
   launch_epoch INTEGER NOT NULL DEFAULT 1, token_sha256 TEXT, depth INTEGER NOT NULL DEFAULT 0 CHECK (depth >= 0),
+  workers_lost INTEGER NOT NULL DEFAULT 0 CHECK (workers_lost >= workers_lost_in_row), workers_lost_in_row INTEGER NOT NULL DEFAULT 0,
   UNIQUE (work_id, number), UNIQUE (id, epoch),
   CHECK ((ended_at_us IS NOT NULL) = (state IN ({_FINISHED}))),
   CHECK (exclusion = 'held' OR (ended_at_us IS NOT NULL AND exclusion_proof IS NOT NULL)),
@@ -175,6 +176,7 @@ INDEXES = (
     f"CREATE UNIQUE INDEX attempt_one_unexcluded ON attempt (work_id) WHERE {UNEXCLUDED}",
     f"CREATE INDEX attempt_slot ON attempt (pool, scope) WHERE {SLOT}",
     f"CREATE INDEX attempt_recoverable ON attempt (id) WHERE {RECOVERABLE}",
+    f"CREATE INDEX attempt_suspect ON attempt (workers_lost_in_row DESC, id) WHERE {SUSPECT.replace('attempt.', '')}",
     "CREATE INDEX attempt_needs_person ON attempt (started_at_us, id) WHERE state = 'recovery_required'",
     "CREATE INDEX lease_expiry ON lease (expires_mono_us) WHERE revoked_at_us IS NULL",
     "CREATE INDEX lease_owner ON lease (owner) WHERE revoked_at_us IS NULL",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from shared.ids import WorkId
+from shared.ids import Incarnation, WorkId
+from shared.model.attempt import Attempt
 from shared.model.timer import Timer
 from shared.store.contract import Routine, Submission
 from shared.store.sqlite import rows
 from shared.store.sqlite.budget_reads import BudgetReads
+from shared.store.sqlite.fragments import LIVE, SUSPECT
 
 TIMER = "SELECT * FROM timer WHERE work_id = ? AND state = 'armed'"
 LAST_TIMER = "SELECT * FROM timer WHERE work_id = ? ORDER BY id DESC LIMIT 1"
@@ -17,6 +19,9 @@ TIMERS_DUE_AT = """SELECT * FROM timer WHERE state = 'armed' AND due_at_us IS NO
 NEXT_TIMER = "SELECT min(since_mono_us + after_us) FROM timer WHERE state = 'armed' AND boot_id = :boot"
 NEXT_TIMER_AT = "SELECT min(due_at_us) FROM timer WHERE state = 'armed' AND due_at_us IS NOT NULL"
 QUARANTINED = "SELECT binding FROM routine WHERE quarantined_at_us IS NOT NULL"
+SUSPECTS = f"SELECT * FROM attempt WHERE {SUSPECT} ORDER BY workers_lost_in_row DESC, id LIMIT ? + 0"
+SUSPECTS_LAUNCHING = f"""SELECT (SELECT l.owner FROM lease AS l WHERE l.attempt_id = attempt.id AND {LIVE}) AS owner
+  FROM attempt WHERE {SUSPECT} AND attempt.pin_epoch IS NULL ORDER BY workers_lost_in_row DESC"""
 ROUTINES = "SELECT * FROM routine WHERE failures > 0 OR quarantined_at_us IS NOT NULL ORDER BY binding LIMIT ? + 0"
 SUBMISSION = "SELECT * FROM submission WHERE key = ?"
 
@@ -51,6 +56,15 @@ class WorkReads(BudgetReads):
         if due_at is not None:
             dues.append(self._now.mono_us + max(0, due_at - self._now.wall_us))
         return min(dues, default=None)
+
+    def suspects(self, *, limit: int) -> list[Attempt]:
+        """See `WorkReads.suspects`."""
+        return self._readable(self._db.rows(SUSPECTS, (limit,)), rows.attempt_of_row)
+
+    def suspects_launching(self) -> frozenset[Incarnation]:
+        """See `WorkReads.suspects_launching`."""
+        found = self._db.rows(SUSPECTS_LAUNCHING, self._clock)
+        return frozenset(Incarnation(row["owner"]) for row in found if row["owner"] is not None)
 
     def quarantined(self) -> frozenset[str]:
         """See `WorkReads.quarantined`."""
