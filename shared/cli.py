@@ -17,6 +17,7 @@ from shared.errors import TenureError, UsageError
 
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as a shell shows it
 EXIT_PIPE_CLOSED = 141  # 128 + SIGPIPE: whoever read our output has left
+MESSAGE_CHARS_MAX = 1_000
 
 
 class Command(Protocol):
@@ -172,15 +173,23 @@ def help_text() -> str:
 
 def report(error: TenureError, *, as_json: bool) -> None:
     """Print the error on standard error: one line and its hint, or one JSON object."""
+    message = _shortened(str(error))
     if as_json:
         import json  # commands that need it have it; the others do not pay
 
-        facts = {"code": error.code, "message": str(error), "hint": error.hint}
+        facts = {"code": error.code, "message": message, "hint": error.hint}
         print(json.dumps({"error": facts}, ensure_ascii=False), file=sys.stderr)
         return
-    print(f"tenure: {error}", file=sys.stderr)
+    print(f"tenure: {message}", file=sys.stderr)
     if error.hint is not None:
         print(f"  {error.hint}", file=sys.stderr)
+
+
+def _shortened(message: str) -> str:
+    """Its beginning and its end, where somebody's word that it repeats makes it longer than a line may be."""
+    if len(message) <= MESSAGE_CHARS_MAX:
+        return message
+    return f"{message[: MESSAGE_CHARS_MAX // 2]} … {message[-MESSAGE_CHARS_MAX // 4 :]}"
 
 
 def _run(call: Call) -> int:

@@ -15,7 +15,13 @@ from typing import NoReturn
 from shared.errors import UsageError
 from shared.ids import AttemptId, WorkId, is_attempt_id, is_work_id
 
+REASON_CHARS_MAX = 1_000
 _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_NO_CHOICE = re.compile(
+    r"argument (?P<what>[^:]+): invalid choice: (?P<word>.*) \(choose from (?P<known>.*)\)", re.DOTALL
+)
+_NO_NUMBER = re.compile(r"argument (?P<option>-[^:]+): invalid int value: (?P<word>.*)", re.DOTALL)
+_MISSING = "the following arguments are required: "
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,7 +54,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """See argparse; raises instead of printing."""
-        raise UsageError(f"{self.prog}: {message}", hint=self._help_hint())
+        raise UsageError(f"{self.prog}: {_reworded(message)}", hint=self._help_hint())
 
     def refuse(self, extra: list[str]) -> NoReturn:
         option = next((word for word in extra if word.startswith("-") and word != "-"), None)
@@ -61,6 +67,21 @@ class Parser(argparse.ArgumentParser):
 
     def _help_hint(self) -> str:
         return f"`{self.prog} --help` shows what it takes"
+
+
+def _reworded(message: str) -> str:
+    """A complaint of argparse in our words, where its own speak of arguments and choices."""
+    found = _NO_CHOICE.fullmatch(message)
+    if found is not None:
+        known = found["known"].replace("'", "").split(", ")
+        option = f"{found['what']}: " if found["what"].startswith("-") else ""
+        return f"{option}{found['word']} is none of {', '.join(known)}{likely(found['word'].strip(chr(39)), known)}"
+    number = _NO_NUMBER.fullmatch(message)
+    if number is not None:
+        return f"{number['option']}: {number['word']} is no whole number"
+    if message.startswith(_MISSING):
+        return f"{message.removeprefix(_MISSING)} is missing"
+    return message
 
 
 class _Once(argparse.Action):
@@ -124,12 +145,29 @@ def reason_given(text: str | None, prog: str) -> str:
     """What `--reason` says, for a decision that is recorded as a person's.
 
     Raises:
-        UsageError: it was not given, or says nothing.
+        UsageError: it was not given, says nothing, is too long, or is no text.
     """
     if text is None or not text.strip():
         hint = "it is kept as the word of whoever decides"
         raise UsageError(f'{prog}: why? Say it with --reason "…"', hint=hint)
-    return text.strip()
+    return _checked_reason(text.strip())
+
+
+def reason_or(text: str, default: str) -> str:
+    """What `--reason` says, or `default` when that is nothing.
+
+    Raises:
+        UsageError: it is too long, or is no text.
+    """
+    return _checked_reason(text.strip()) or default
+
+
+def _checked_reason(text: str) -> str:
+    if len(text) > REASON_CHARS_MAX:
+        raise UsageError(f"--reason is {len(text)} characters long, {REASON_CHARS_MAX} are allowed")
+    if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise UsageError("--reason holds a NUL or bytes that are no UTF-8: it is kept as text")
+    return text
 
 
 def whole_number(text: str, option: str, *, least: int, most: int) -> int:

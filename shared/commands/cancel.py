@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from shared.commands.arguments import Parser, add_json, attempt_named, whole_number, work_named
+from shared.commands.arguments import Parser, add_json, attempt_named, reason_or, whole_number, work_named
 from shared.commands.attempt_story import no_such_attempt
 from shared.commands.json_views import Json, cancellation_view, order_of, stop_order_view
 from shared.commands.open_home import OpenHome, opened
@@ -29,7 +29,6 @@ STOP_WAIT_S = 2
 STOP_WAIT_S_MAX = 86_400
 STOP_POLL_US = 50 * US_PER_MS
 REASON = "asked for on the command line"
-REASON_CHARS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def cancel(argv: list[str], home: str | None, *, prog: str) -> int:
     add_json(parser)
     given = parser.parse(argv)
     wait_s = whole_number(given.wait, "--wait", least=0, most=STOP_WAIT_S_MAX)
-    reason = given.reason.strip()[:REASON_CHARS_MAX] or REASON
+    reason = reason_or(given.reason, REASON)
     by = f"uid {os.getuid()} via {prog.removeprefix('tenure ')}"
     if of_attempts or (given.what is not None and is_attempt_id(given.what)):
         attempt_id = attempt_named(given.what, prog)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shared.commands.arguments import Parser, add_json, work_named
+from shared.commands.arguments import Parser, add_json, reason_or, work_named
 from shared.commands.json_views import Json
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import print_json
@@ -18,7 +18,6 @@ from shared.model.work import Work, WorkState
 from shared.store.contract import ReadTx, Tx
 
 REASON = "asked for on the command line"
-REASON_CHARS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def _say(
     given = parser.parse(argv)
     work_id = work_named(given.work, parser.prog)
     by = f"uid {os.getuid()} via {parser.prog.removeprefix('tenure ')}"
-    reason = given.reason.strip()[:REASON_CHARS_MAX] or REASON
+    reason = reason_or(given.reason, REASON)
     with opened(home) as door:
         door.store.write(lambda tx: transition(tx, work_id, by, reason))
         seen = door.store.read(lambda tx: _look(tx, work_id))

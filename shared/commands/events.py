@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from shared.commands.arguments import Parser, add_json
+from shared.commands.arguments import Parser, add_json, whole_number
 from shared.commands.json_views import Json
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import iso, print_json
@@ -17,6 +17,7 @@ from shared.store.contract import Event
 
 PAGE = 500
 LIMIT_MAX = 10_000
+CURSOR_MAX = 10**18 - 1
 POLL_US = 250 * US_PER_MS
 
 
@@ -27,19 +28,19 @@ def main(argv: list[str], *, home: str | None) -> int:
         UsageError: the command line is wrong.
     """
     parser = Parser("tenure events", "Show what happened, in order. The last number is where to go on: --after N.")
-    parser.add_argument("--after", type=int, default=0, metavar="N", help="only what comes behind that entry")
-    parser.add_argument("--limit", type=int, default=100, metavar="N", help="at most so many (100)")
+    parser.add_argument("--after", default="0", metavar="N", help="only what comes behind that entry")
+    parser.add_argument("--limit", default="100", metavar="N", help="at most so many (100)")
     parser.add_argument("--follow", action="store_true", help="go on as more comes, until interrupted")
     add_json(parser)
     given = parser.parse(argv)
-    if given.after < 0 or not 0 < given.limit <= LIMIT_MAX:
-        raise UsageError(f"--after is 0 or more, --limit 1 to {LIMIT_MAX}")
+    after = whole_number(given.after, "--after", least=0, most=CURSOR_MAX)
+    limit = whole_number(given.limit, "--limit", least=1, most=LIMIT_MAX)
     with opened(home) as door:
         if given.follow:
-            _follow(door, given.after, as_json=given.json)
-        found = door.store.read(lambda tx: tx.events(after=given.after, limit=given.limit))
+            _follow(door, after, as_json=given.json)
+        found = door.store.read(lambda tx: tx.events(after=after, limit=limit))
         if given.json:
-            cursor = found[-1].seq if len(found) == given.limit else None
+            cursor = found[-1].seq if len(found) == limit else None
             print_json({"items": [_view(event) for event in found], "next": cursor})
         else:
             for event in found:

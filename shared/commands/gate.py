@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shared.commands.arguments import Parser, add_json, likely, reason_given, work_named
-from shared.commands.control import REASON_CHARS_MAX
 from shared.commands.json_views import Json, start_hold_view
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import Ink, duration, escaped, print_json, quoted, table
@@ -19,13 +18,13 @@ from shared.model.instant import Instant
 from shared.model.settings import Config
 from shared.model.work import Reason, Work
 from shared.policy.binding import Unresolved, binding_of
+from shared.policy.submission import key_fault
 from shared.store.active import active_config
 from shared.store.contract import ReadTx
 from shared.store.values import GateVerdict
 
 APPROVAL = "approval"
 LISTED_MAX = 1_000
-KEY_CHARS_MAX = 200
 
 _HELP = """\
 usage: tenure gate list      what waits at a gate, since when, and what it would run
@@ -152,10 +151,11 @@ def _settle(parser: Parser, argv: list[str], home: str | None, verdict: GateVerd
     add_json(parser)
     given = parser.parse(argv)
     work_id = work_named(given.work, parser.prog)
-    if given.key is not None and not 0 < len(given.key) <= KEY_CHARS_MAX:
-        raise UsageError(f"{parser.prog}: --key must have 1 to {KEY_CHARS_MAX} characters")
+    fault = None if given.key is None else key_fault(given.key)
+    if fault is not None:
+        raise UsageError(f"--key {fault}")
     if verdict == "refused" or given.reason is not None:
-        reason = reason_given(given.reason, parser.prog)[:REASON_CHARS_MAX]
+        reason = reason_given(given.reason, parser.prog)
     else:
         reason = "approved"
     by = f"uid {os.getuid()} via {parser.prog.removeprefix('tenure ')}"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
-from shared.commands.arguments import Parser, add_json, work_named
-from shared.commands.control import REASON, REASON_CHARS_MAX
+from shared.commands.arguments import Parser, add_json, reason_or, work_named
+from shared.commands.control import REASON
 from shared.commands.intent_text import fate_text, intent_view
 from shared.commands.open_home import opened
 from shared.commands.render import print_json
@@ -76,7 +76,7 @@ def interrupt(argv: list[str], home: str | None) -> int:
     given = parser.parse(argv)
     work_id = work_named(given.work, parser.prog)
     by = f"uid {os.getuid()} via work interrupt"
-    reason = given.reason.strip()[:REASON_CHARS_MAX] or REASON
+    reason = reason_or(given.reason, REASON)
     with opened(home) as door:
         intent = door.store.write(lambda tx: tx.interrupt(work_id, by=by, reason=reason))
         work = door.store.read(lambda tx: tx.work_outline(work_id))
