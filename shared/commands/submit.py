@@ -98,7 +98,10 @@ def parse(argv: list[str]) -> Wanted:
     parser.add_argument("binding", nargs="?", metavar="B", help="a binding of tenure.toml; a command replaces its own")
     add_request_options(parser)
     parser.add_argument(
-        "--kind", choices=[kind.value for kind in WorkKind], metavar="K", help="run_once, or standing: it rests until an input"
+        "--kind",
+        choices=[kind.value for kind in WorkKind],
+        metavar="K",
+        help="run_once, or standing: it rests until an input",
     )
     parser.add_argument(
         "--key", metavar="K", help="hand the same in under the same key as often as you like: it is accepted once"
