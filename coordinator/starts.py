@@ -31,6 +31,7 @@ from shared.policy.capacity import (
     Wait,
     WorkerSlots,
     choose_starts,
+    full_scopes,
     refusal_in,
 )
 from shared.policy.limits import limits_of
@@ -63,13 +64,18 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Ready Works as read, with what each would pin (None: its binding is gone), and where the look ended (None: at the end)."""
+    """Ready Works as read, with what each would pin (None: its binding is gone), and where the look ended (None: at the end).
+
+    Attributes:
+        passed: A ready Work of each full scope that was passed over.
+    """
 
     works: tuple[Work, ...]
     ready: tuple[ReadyWork, ...]
     snapshots: Mapping[WorkId, Snapshot | None]
     usage: Usage
     end: Place | None
+    passed: tuple[Work, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +145,12 @@ class Starts:
     def _run_pool(self, pool: str, slots: Sequence[WorkerSlots], window: int) -> None:
         after: Place | None = None
         resume = self._places.pop(pool, None)
-        full_scopes: set[str] = set()
         for _ in range(WINDOWS_MAX):
-            found = self._store.read(
-                partial(self._candidates, pool=pool, after=after, window=window, skip=sorted(full_scopes))
-            )
+            found = self._store.read(partial(self._candidates, pool=pool, after=after, window=window))
             plan = self._plan(found, slots)
             written = self._write(plan, found)
             self._tally.cut_short = self._tally.cut_short or written.raced
             self._tally.count_waits(pool, sum(map(_is_of_pool, written.waits)))
-            full_scopes |= {wait.limit for wait in written.waits if wait.reason is Reason.CAPACITY_SCOPE and wait.limit}
             if any(_is_of_pool(wait) or wait.reason in HOLDS_ALL for wait in written.waits):
                 return
             if self._active.fault is not None:
@@ -172,10 +174,11 @@ class Starts:
         used = sum(count for (name, _), count in usage.counts.items() if name == pool)
         return max(WINDOW_MIN, min(WINDOW_MAX, limit - used))
 
-    def _candidates(
-        self, tx: ReadTx, *, pool: str, after: Place | None, window: int, skip: Sequence[str]
-    ) -> Candidates:
-        page = tx.ready_page(pool, after=after, limit=window, skip_scopes=skip)
+    def _candidates(self, tx: ReadTx, *, pool: str, after: Place | None, window: int) -> Candidates:
+        """The front of the queue as it is; behind it, what lies in no full scope."""
+        usage = tx.usage()
+        full = frozenset() if after is None else full_scopes(usage, self._limits)
+        page = tx.ready_page(pool, after=after, limit=window, skip_scopes=sorted(full))
         snapshots = {work.id: self._resolve(tx, work) for work in page.works}
         quarantined = tx.quarantined() if page.works else frozenset()
         self._marks.note(tx.skipped)
@@ -183,8 +186,9 @@ class Starts:
             page.works,
             tuple(_ready(tx, work, snapshots[work.id], quarantined) for work in page.works),
             snapshots,
-            tx.usage() if page.works else Usage({}),
+            usage,
             page.end,
+            page.passed,
         )
 
     def _resolve(self, tx: ReadTx, work: Work) -> Snapshot | None:
@@ -250,8 +254,14 @@ class Starts:
             self._tally.count_claims(len(done.made))
             refused += done.held_back
             raced = raced or len(done.made) + len(done.held_back) < len(batch)
-        self._notes.add([wait for wait in refused if not _is_noted(wait, found.works)])
+        told = [*refused, *self._passed_over(found)]
+        self._notes.add([wait for wait in told if not _is_noted(wait, (*found.works, *found.passed))])
         return Written(tuple(refused), raced)
+
+    def _passed_over(self, found: Candidates) -> list[Wait]:
+        """Why those wait that stand for a full scope."""
+        refusals = ((work.id, refusal_in(_in_scope(work), found.usage, self._limits)) for work in found.passed)
+        return [Wait(work_id, *refusal) for work_id, refusal in refusals if refusal is not None]
 
     def _claim(
         self,
@@ -310,6 +320,11 @@ def _ready(tx: ReadTx, work: Work, snapshot: Snapshot | None, quarantined: froze
     binding = None if snapshot is None or work.command is not None else snapshot.binding
     held_back = binding if binding in quarantined else None
     return ReadyWork(work.id, work.revision, work.scope, pool, executor, unexcluded, snapshot is not None, held_back)
+
+
+def _in_scope(work: Work) -> ReadyWork:
+    """A Work of which nothing matters but where it lies."""
+    return ReadyWork(work.id, work.revision, work.scope, work.pool, "", unexcluded=False, resolved=True)
 
 
 def _is_of_pool(wait: Wait) -> bool:

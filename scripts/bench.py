@@ -1,4 +1,4 @@
-"""Runs the measures of `chaos/measures.py` in one go and prints, or keeps, what they say.
+"""Runs the measures of `chaos/measures` in one go and prints, or keeps, what they say.
 
 Every figure belongs to the calibration of the same run (the disk, the launches alone): compare ratios, not hosts.
 """
@@ -12,19 +12,20 @@ import platform
 import shutil
 import sys
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from chaos import measures
+from chaos.crowd.population import GREAT
 from shared.store.sqlite.driver import sqlite3
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES_FOR_P99 = 100
 KEPT = ROOT / "docs" / "bench.json"
-QUICK = {
+QUICK: dict[str, dict[str, Any]] = {
     "disk": {"count": 50},
     "shims": {"count": 100},
     "start_latency": {"count": 20},
@@ -32,6 +33,10 @@ QUICK = {
     "adoption": {"jobs": 20, "runs": 1},
     "idle": {"seconds": 3.0},
     "counts": {"jobs": 20},
+    "flat": {
+        "great": replace(GREAT, ready=2_000, held=500, backoff=500, alike=500, apart=500, events=5_000),
+        "samples": 1,
+    },
 }
 
 
@@ -124,6 +129,21 @@ def lines(found: dict[str, Any]) -> list[str]:
         counts = found["counts"]
         for name, label in (("one_job", "a job alone"), ("per_job_of_batch", f"a job among {counts['batch']}")):
             told.append(f"{label:<40} {counts[name]['commits']} commits, {counts[name]['statements']} statements")
+    if "flat" in found:
+        told += flat_lines(found["flat"])
+    return told
+
+
+def flat_lines(flat: dict[str, Any]) -> list[str]:
+    """What each step costs on the small store, and on the great one."""
+    great = flat["great"]
+    told = [
+        f"on a store of {flat['small']['ready']} ready Works → one of {great['ready']}, with {great['events']} events"
+    ]
+    for name, of in flat["steps"].items():
+        pairs = {what: (of["small"][what], of["great"][what]) for what in ("statements", "steps", "ms")}
+        words = ", ".join(f"{small:g} → {large:g} {what}" for what, (small, large) in pairs.items())
+        told.append(f"  {name.replace('_', ' '):<38} {words}")
     return told
 
 

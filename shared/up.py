@@ -32,6 +32,7 @@ WORKERS = 2
 WORKERS_MAX = 64
 LEFTOVERS_BOUND_US = 10 * US_PER_S
 LEFTOVERS_PAUSE_US = 100 * US_PER_MS
+NAMED_MAX = 20
 IDLE_LOOK_US = 200 * US_PER_MS  # how often `--until-idle` looks whether the store has changed
 
 log = logging.getLogger(__name__)
@@ -184,7 +185,7 @@ class IdleWatch:
         if not state.needs_person:
             self._voice("up.idle", "nothing is live or waiting: ending")
             return 0
-        names = ", ".join(state.needs_person)
+        names = ", ".join(state.needs_person[:NAMED_MAX]) + (" …" if len(state.needs_person) > NAMED_MAX else "")
         self._voice("up.needs_person", f"waiting for a person: {names}", names=list(state.needs_person))
         return 1
 

@@ -1,7 +1,8 @@
 """`tenure capacity`: limits of pools and scopes, who holds the slots now, and what waits for which reason.
 
 A slot is held from the claim until the stop is proven, so holders may have ended. `waiting` of a pool or scope is what its own
-limit held back: work held back by a scope counts in no pool, and what no pass has looked at yet is listed as such.
+limit held back: work held back by a scope counts in no pool, all that is ready in a full scope counts in it, and what no pass has
+looked at yet is listed as such.
 
 Rule: requirements C01, C03–C05.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from shared.commands.arguments import Parser, add_json
@@ -26,8 +27,8 @@ from shared.model.work import Reason
 from shared.store.active import active_config
 from shared.store.contract import ReadTx
 
-COUNTED_MAX = 1_000_000
-"""Ready works counted of each pool."""
+COUNTED_MAX = 10_000
+"""Ready works counted of each pool and reason."""
 HOLDERS_MAX = 1_000
 HOLDERS_SHOWN = 20
 
@@ -105,7 +106,7 @@ def read(tx: ReadTx) -> Capacity:
     config = active_config(tx).config
     usage = tx.usage().counts
     counts = tx.ready_counts(cap=COUNTED_MAX)
-    pools, by_scope, capped = [], Counter[str](), False
+    pools, by_scope = [], Counter[str]()
     for (_, limit_name), count in tx.ready_limits(cap=COUNTED_MAX).items():
         by_scope[limit_name] += count
     for pool in get_args(Pool):
@@ -115,13 +116,15 @@ def read(tx: ReadTx) -> Capacity:
         if limit and in_use >= limit:  # the pass stops at the first work that a full pool holds back, and marks no more
             waiting += counts.get((pool, None), 0)
         pools.append(Line(pool, limit, in_use, waiting))
-        of_pool = sum(count for (name, _), count in counts.items() if name == pool)
-        capped = capped or of_pool >= COUNTED_MAX
         by_scope[pool] -= counts.get((pool, POOL_REASONS[pool]), 0)  # a scope may be called as a pool is
     scopes = []
     for scope in config.scopes:
         in_use = sum(count for (_, used), count in usage.items() if scope.name in scope_chain(used))
-        scopes.append(Line(scope.name, scope.concurrency or 0, in_use, by_scope[scope.name]))
+        line = Line(scope.name, scope.concurrency or 0, in_use, by_scope[scope.name])
+        if line.is_full:  # the pass passes over what lies in a full scope, and marks the first of it
+            line = replace(line, waiting=tx.ready_below(scope.name, cap=COUNTED_MAX))
+        scopes.append(line)
+    capped = any(line.waiting >= COUNTED_MAX for line in scopes) or max(counts.values(), default=0) >= COUNTED_MAX
     return Capacity(tuple(pools), tuple(scopes), _by_reason(counts), read_holders(tx), capped, tx.now)
 
 

@@ -15,7 +15,7 @@ from shared.commands.findings import Finding, Patient, Severity
 from shared.commands.findings_place import PLACE_CHECKS
 from shared.commands.findings_store import STORE_CHECKS
 from shared.commands.json_views import Json
-from shared.commands.open_home import opened, place_of_home
+from shared.commands.open_home import OpenHome, opened, place_of_home
 from shared.commands.render import Ink, escaped, print_json
 from shared.errors import TenureError
 
@@ -67,13 +67,18 @@ def examine(patient: Patient) -> list[Checked]:
     checks = [_checked(name, check, patient) for name, check in PLACE_CHECKS.items()]
     try:
         with opened(patient.named) as door:
-            return checks + [_checked(name, check, door) for name, check in STORE_CHECKS.items()]
+            return checks + examine_store(door)
     except TenureError as error:
         unusable = Finding(f"store.{error.code}", Severity.ERROR, str(error), error.hint or "see `tenure store check`")
         first, *rest = STORE_CHECKS
         checks.append(Checked(first, (unusable,)))
         blind = f"the store cannot be used, see {unusable.code}"
         return checks + [Checked(name, (_unknown(name, blind),)) for name in rest]
+
+
+def examine_store(door: OpenHome) -> list[Checked]:
+    """Make every check of an open store."""
+    return [_checked(name, check, door) for name, check in STORE_CHECKS.items()]
 
 
 def view(checks: Sequence[Checked], *, ok: bool) -> Json:

@@ -8,14 +8,30 @@ from shared.commands.findings import NAMED_MAX, Finding, Severity
 from shared.commands.open_home import OpenHome
 from shared.commands.render import counted, escaped
 from shared.store.contract import UnreadableRow
-from shared.store.sqlite.inspect import unreadable_rows
+from shared.store.sqlite.inspect import newest_unreadable_rows
 
+NEWEST = 2_000
+MARKED_MAX = 100
 RESTORE = "put a backup back, or leave it: nothing else is held up by it"
 
 
 def check_rows(door: OpenHome) -> list[Finding]:
-    """Every row of the store says something."""
-    found = unreadable_rows(door.place.path)
+    """Every row of the store says something: those that somebody came upon, and the last that were written of each table."""
+    found, cut = newest_unreadable_rows(door.place.path, newest=NEWEST)
+    marked = door.store.read(lambda tx: tx.unreadable_rows(after=None, limit=MARKED_MAX))
+    found += [row for row in marked if row not in found and door.store.read(lambda tx, row=row: tx.is_unreadable(row))]  # type: ignore[misc]
+    return _unreadable(found, door) + _cut(cut, door)
+
+
+def _cut(tables: Sequence[str], door: OpenHome) -> list[Finding]:
+    """What was not looked at: so that what this costs does not grow with history."""
+    if not tables:
+        return []
+    message = f"of {', '.join(tables)} only the {NEWEST} rows that were written last were read"
+    return [Finding("rows.newest", Severity.INFO, message, f"to read every row: {door.command('store check')}")]
+
+
+def _unreadable(found: Sequence[UnreadableRow], door: OpenHome) -> list[Finding]:
     held = {row: _holds_up(row, door) for row in found}
     kinds = dict.fromkeys((row.table, holds_up) for row, holds_up in held.items())
     return [

@@ -41,11 +41,19 @@ TIME_STEP = "see to the host's time: timedatectl"
 PASSING_ERRORS = ("store_busy", "indeterminate")
 """What a pass may fail of now and then; the next one follows at once."""
 HOLDERS_NAMED = 5
+CHECKED_BYTES_MAX = 64 << 20
+"""So large a store is looked at within a second or two; a larger one by `store check` alone."""
+LAUNCHES_LOOKED_AT = 1_000
 READY_LOOKED_AT = 1_000
 
 
 def check_integrity(door: OpenHome) -> list[Finding]:
-    """Every page, reference and rule of the store."""
+    """Every page, reference and rule of the store, unless it is too large for that."""
+    size = door.place.store.stat().st_size
+    if size > CHECKED_BYTES_MAX:
+        message = f"the store has {size >> 20} MiB: its pages, references and rules were not looked at"
+        step = f"to look at all of it: {door.command('store check')}; a coordinator looks at every page when it starts"
+        return [Finding("store.large", Severity.INFO, message, step)]
     problems = inspect_store(door.place.path)
     if not problems:
         return []
@@ -59,7 +67,7 @@ def check_integrity(door: OpenHome) -> list[Finding]:
 
 def check_evidence(door: OpenHome) -> list[Finding]:
     """The store is not older than what lies beside it."""
-    unknown = check_regressed(door.store, names_in(door.place.attempts))
+    unknown = check_regressed(door.store, names_in(door.place.attempts), most=LAUNCHES_LOOKED_AT)
     if not unknown:
         return []
     message = f"the store has gone back in time, to an old copy: {escaped(unknown[0])}"

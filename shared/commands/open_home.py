@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared import boundary
-from shared.clock import SystemClock
+from shared.clock import Clock, SystemClock
 from shared.errors import UsageError
 from shared.home import Home, check_home, find_home
 from shared.store.contract import Store
@@ -27,7 +27,7 @@ class OpenHome:
 
     place: Home
     store: Store
-    clock: SystemClock
+    clock: Clock
     named: str | None
 
     def command(self, words: str) -> str:

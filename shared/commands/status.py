@@ -30,7 +30,7 @@ from shared.errors import UnreadableError
 from shared.model.attempt import AttemptState
 from shared.model.host import PassRecord, StopOrder
 from shared.model.instant import Instant
-from shared.model.work import Work, WorkState
+from shared.model.work import WorkState
 from shared.policy.steps import is_final_work
 from shared.store.contract import ReadTx, UnreadableRow
 
@@ -88,15 +88,13 @@ def main(argv: list[str], *, home: str | None) -> int:
 def read(tx: ReadTx) -> Snapshot:
     """Read it all in one snapshot."""
     counts = Counter[WorkState]()
-    running: list[Work] = []
     capped: list[str] = []
     for state in OPEN_STATES:
-        found = tx.works(states=(state,), after=0, limit=COUNTED_MAX)
-        if found:
-            counts[state] = len(found)
-        if state is WorkState.RUNNING:
-            running = found
+        counted = tx.count_works(state, cap=COUNTED_MAX)
+        if counted:
+            counts[state] = counted
     undecided = [attempt.work_id for attempt in tx.needs_person(limit=SHOWN_MAX)]
+    running = tx.works(states=(WorkState.RUNNING,), after=0, limit=2 * SHOWN_MAX + 1)
     live = [work for work in running if work.id not in set(undecided)]
     orders = tx.stop_orders(limit=SHOWN_MAX)
     cancelled = {order.id for order in orders if _was_cancelled(tx, order)}

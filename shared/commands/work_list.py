@@ -80,7 +80,7 @@ def list_works(argv: list[str], home: str | None) -> int:
     after = whole_number(given.after.removeprefix("w"), "--after", least=0, most=CURSOR_MAX)
 
     with opened(home) as door:
-        found, cursor, skipped = door.store.read(lambda tx: (*_page(tx, wanted, after, limit), _skipped(tx)))
+        found, cursor, skipped = door.store.read(lambda tx: (*page(tx, wanted, after, limit), _skipped(tx)))
         if given.json:
             unreadable = [unreadable_view(row) for row in skipped]
             print_json({"items": found, "next": cursor, "unreadable": unreadable})
@@ -97,7 +97,7 @@ def list_works(argv: list[str], home: str | None) -> int:
     return 0
 
 
-def _page(tx: ReadTx, wanted: Wanted, after: int, limit: int) -> tuple[list[Json], int | None]:
+def page(tx: ReadTx, wanted: Wanted, after: int, limit: int) -> tuple[list[Json], int | None]:
     """Works behind `after`, and the cursor to go on from; None at the end."""
     works: list[Work] = []
     looked_at, size = 0, CHUNK if wanted.is_filter else limit + 1

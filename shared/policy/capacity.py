@@ -117,6 +117,12 @@ def refusal_in(work: ReadyWork, usage: Usage, limits: Limits) -> tuple[Reason, s
     return _refusal(work, _Book(usage, limits))
 
 
+def full_scopes(usage: Usage, limits: Limits) -> frozenset[str]:
+    """Scopes in which nothing may start, nor below them, until a slot of theirs is free."""
+    book = _Book(usage, limits)
+    return frozenset(name for name in limits.scopes if book.full_scope(name) is not None)
+
+
 def _refusal(work: ReadyWork, book: _Book) -> tuple[Reason, str | None] | None:
     if not work.resolved:
         return Reason.UNSUPPORTED_GENERATION, None

@@ -111,6 +111,9 @@ class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
     def works(self, *, states: Sequence[WorkState], after: int, limit: int) -> list[Work]:
         """Works with `number > after`, ascending; `states` empty: all."""
 
+    def count_works(self, state: WorkState, *, cap: int) -> int:
+        """How many Works are in a state, counting at most `cap`."""
+
     def ready(
         self, pool: str, *, after: tuple[int, int] | None, limit: int, skip_scopes: Sequence[str] = ()
     ) -> list[Work]:
@@ -126,9 +129,11 @@ class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
         limit: int,
         skip_scopes: Sequence[str] = (),
         look: int = 2_048,
+        scopes: int = 256,
     ) -> ReadyPage:
-        """As `ready`, looking at no more than `look` ready Works, so that a long queue of a full scope costs no more than a
-        short one. Rule: S01, C02.
+        """As `ready`, but bounded, so that a long queue of full scopes costs no more than a short one: what is not to be skipped is
+        found by its scope, in the same order, when no more than `scopes` of those have ready Works, and else by a look at no more
+        than `look` ready Works. Rule: S01, C02.
         """
 
     def pending_inputs(self, work_id: WorkId, *, limit: int) -> list[int]:
@@ -154,10 +159,13 @@ class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
         """Attempts that hold a slot, oldest first. Rule: C03."""
 
     def ready_counts(self, *, cap: int) -> dict[tuple[str, str | None], int]:
-        """Ready Works by (pool, reason), counting at most `cap` of each pool."""
+        """Ready Works by (pool, reason), counting at most `cap` of each."""
 
     def ready_limits(self, *, cap: int) -> dict[tuple[str, str], int]:
-        """Ready Works that a full pool or scope holds back, by (pool, that limit), among the first `cap` of each pool."""
+        """Ready Works that a full pool or scope holds back, by (pool, that limit), counting at most `cap` of each."""
+
+    def ready_below(self, scope: str, *, cap: int) -> int:
+        """Ready Works of a scope and of all below it, counting at most `cap` of each pool."""
 
     def config(self, number: int | None = None) -> ConfigGeneration | None:
         """The named generation, or the active one."""

@@ -29,16 +29,16 @@ def names_in(folder: Path) -> Iterator[str]:
             yield entry.name
 
 
-def check_regressed(store: Store, names: Iterable[str]) -> list[str]:
+def check_regressed(store: Store, names: Iterable[str], *, most: int = WORKS_MAX) -> list[str]:
     """What a store must know and does not, one sentence each, at most 20; [] when it is not older than its home.
 
-    Looks at the last launch of each of the 20,000 newest Works that have a directory.
+    Looks at the last launch of each of the `most` newest Works that have a directory.
 
     Args:
         names: What the home's folder of attempt directories holds; see `names_in`.
     """
     latest = _latest_launches(names)  # read first: what is made later is in the store before it is on disk
-    newest = sorted(latest, reverse=True)[:WORKS_MAX]
+    newest = sorted(latest, reverse=True)[:most]
     return store.read(lambda tx: _unknown(tx, [(number, latest[number]) for number in newest]))
 
 

@@ -187,10 +187,12 @@ class ReadyPage:
 
     Attributes:
         end: Where the look ended, (priority, ready_seq), for the next one; None: nothing is behind it.
+        passed: One ready Work of each skipped scope that was passed over as a whole.
     """
 
     works: tuple[Work, ...]
     end: tuple[int, int] | None
+    passed: tuple[Work, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +263,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class IdleState:
-    """What keeps a home from being idle.
+    """What keeps a home from being idle; at most 100 of each are counted and named.
 
     Attributes:
         live: Attempts unfinished, or ended without proof of stop and still being worked on.

@@ -9,11 +9,13 @@ import pytest
 from shared.store.sqlite import (
     agent_reads,
     agents,
+    budget_reads,
     coordination,
     ends,
     holding,
     losses,
     reads,
+    ready_reads,
     registration,
     stops,
     work_reads,
@@ -65,30 +67,30 @@ PLANS: dict[str, tuple[str, set[str]]] = {
         },
     ),
     "the intent of what a program took": (agents.SETTLE_TAKEN, {"SEARCH intent USING INDEX intent_input (input=?)"}),
-    "ready, first page": (reads.READY_FIRST.format(skip=""), {"SEARCH work USING INDEX work_ready (pool=?)"}),
+    "ready, first page": (ready_reads.READY_FIRST.format(skip=""), {"SEARCH work USING INDEX work_ready (pool=?)"}),
     "ready, same priority": (
-        reads.READY_SAME_PRIORITY.format(skip=""),
+        ready_reads.READY_SAME_PRIORITY.format(skip=""),
         {"SEARCH work USING INDEX work_ready (pool=? AND priority=? AND ready_seq>?)"},
     ),
     "ready, lower priority": (
-        reads.READY_LOWER.format(skip=""),
+        ready_reads.READY_LOWER.format(skip=""),
         {"SEARCH work USING INDEX work_ready (pool=? AND priority<?)"},
     ),
     "ready, skipping a scope": (
-        reads.READY_FIRST.format(skip="AND NOT (scope = :a OR substr(scope, 1, :b) = :c)"),
+        ready_reads.READY_FIRST.format(skip="AND NOT (scope = :a OR substr(scope, 1, :b) = :c)"),
         {"SEARCH work USING INDEX work_ready (pool=?)"},
     ),
-    "ready places, first": (reads.READY_PLACES_FIRST, {"SEARCH work USING COVERING INDEX work_ready (pool=?)"}),
+    "ready places, first": (ready_reads.READY_PLACES_FIRST, {"SEARCH work USING COVERING INDEX work_ready (pool=?)"}),
     "ready places, same priority": (
-        reads.READY_PLACES_SAME,
+        ready_reads.READY_PLACES_SAME,
         {"SEARCH work USING COVERING INDEX work_ready (pool=? AND priority=? AND ready_seq>?)"},
     ),
     "ready places, lower priority": (
-        reads.READY_PLACES_LOWER,
+        ready_reads.READY_PLACES_LOWER,
         {"SEARCH work USING COVERING INDEX work_ready (pool=? AND priority<?)"},
     ),
     "ready Work at its place": (
-        reads.READY_AT,
+        ready_reads.READY_AT,
         {"SEARCH work USING INDEX work_ready (pool=? AND priority=? AND ready_seq=?)"},
     ),
     "what is left for a person": (
@@ -102,16 +104,48 @@ PLANS: dict[str, tuple[str, set[str]]] = {
             "SCAN work USING INDEX work_quarantined",
             "SEARCH routine USING PRIMARY KEY (binding=?)",
             "SEARCH unreadable USING PRIMARY KEY (table_name=?)",
-            "SCAN attempt USING INDEX attempt_one_unexcluded",
-            "SEARCH unreadable USING PRIMARY KEY (table_name=? AND row_key=?)",
+            "SEARCH attempt USING INDEX sqlite_autoindex_attempt_1 (id=?)",
             "SEARCH work USING INDEX sqlite_autoindex_work_1 (id=?)",
         },
     ),
+    "the scope behind a scope": (
+        ready_reads.SCOPE_BEHIND,
+        {"SEARCH work USING COVERING INDEX work_scope (pool=? AND scope>?)"},
+    ),
+    "the scope behind all below a scope": (
+        ready_reads.SCOPE_FROM,
+        {"SEARCH work USING COVERING INDEX work_scope (pool=? AND scope>?)"},
+    ),
+    "ready in a scope, same priority": (
+        ready_reads.SCOPE_SAME,
+        {"SEARCH work USING COVERING INDEX work_scope (pool=? AND scope=? AND priority=? AND ready_seq>?)"},
+    ),
+    "ready in a scope, lower priority": (
+        ready_reads.SCOPE_LOWER,
+        {"SEARCH work USING COVERING INDEX work_scope (pool=? AND scope=? AND priority<?)"},
+    ),
+    "next reason for which ready Works wait": (
+        ready_reads.NEXT_REASON,
+        {"SEARCH work USING COVERING INDEX work_waiting (pool=? AND reason>?)"},
+    ),
+    "next limit for which ready Works wait": (
+        ready_reads.NEXT_LIMIT,
+        {"SEARCH work USING COVERING INDEX work_waiting (pool=? AND reason=? AND reason_limit>?)"},
+    ),
+    "Works of a state": (reads.WORKS_OF_STATE, {"SEARCH work USING INDEX work_state (state=? AND number>?)"}),
+    "count of a state": (
+        reads.COUNT_WORKS,
+        {"CO-ROUTINE (subquery-1)", "SEARCH work USING COVERING INDEX work_state (state=?)", "SCAN (subquery-1)"},
+    ),
+    "held for a reason": (budget_reads.HELD_FOR, {"SEARCH work USING INDEX work_held (reason=?)"}),
     "holders of slots": (
         reads.HOLDERS,
         {"SCAN attempt USING INDEX attempt_slot", "USE TEMP B-TREE FOR ORDER BY"},
     ),
-    "next pool with ready Work": (reads.READY_NEXT_POOL, {"SEARCH work USING COVERING INDEX work_ready (pool>?)"}),
+    "next pool with ready Work": (
+        ready_reads.READY_NEXT_POOL,
+        {"SEARCH work USING COVERING INDEX work_waiting (pool>?)"},
+    ),
     "pending inputs": (
         reads.PENDING_INPUTS,
         {"SEARCH input USING COVERING INDEX input_consumer (consumed_by=? AND work_id=?)"},

@@ -390,12 +390,12 @@ def test_what_retention_took_away_is_no_sign_of_the_past(world: World) -> None:
     assert check_regressed(world.store, names_in(attempts)) == []
 
 
-def test_findings_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings_are_bounded(world: World) -> None:
     attempts = launched(world, *(f"w{number}.1.1" for number in range(1, 60)))
 
     assert len(check_regressed(world.store, names_in(attempts))) == 20
-    monkeypatch.setattr("shared.store.regress.WORKS_MAX", 3)
-    assert [told.split()[0] for told in check_regressed(world.store, names_in(attempts))] == ["w59", "w58", "w57"]
+    newest = check_regressed(world.store, names_in(attempts), most=3)
+    assert [told.split()[0] for told in newest] == ["w59", "w58", "w57"]
 
 
 def test_a_store_with_fewer_events_than_were_seen_is_refused(world: World) -> None:

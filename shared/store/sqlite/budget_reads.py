@@ -16,7 +16,7 @@ from shared.store.sqlite.connection import Connection, Row
 
 T = TypeVar("T")
 
-HELD_FOR = "SELECT * FROM work WHERE state = 'held' AND reason IN ({reasons}) ORDER BY number LIMIT ? + 0"
+HELD_FOR = "SELECT * FROM work WHERE state = 'held' AND reason = ? ORDER BY number LIMIT ? + 0"
 LEDGERS = """SELECT subject, used FROM ledger WHERE unit = ? AND per = ? AND period = ? AND scope = ? AND window_at_us = ?
   ORDER BY subject LIMIT ? + 0"""
 BUDGET_SINCE = "SELECT since_at_us FROM budget WHERE unit = ? AND per = ? AND period = ? AND scope = ?"
@@ -54,8 +54,8 @@ class BudgetReads:
 
     def held_for(self, reasons: Sequence[Reason], *, limit: int) -> list[Work]:
         """See `BudgetReads.held_for`."""
-        sql = HELD_FOR.format(reasons=", ".join("?" * len(reasons)))
-        return self._readable(self._db.rows(sql, (*reasons, limit)), rows.work_of_row)
+        found = [row for reason in set(reasons) for row in self._db.rows(HELD_FOR, (reason, limit))]
+        return self._readable(sorted(found, key=lambda row: int(row["number"]))[:limit], rows.work_of_row)
 
     def ledgers(self, budget: Budget, window_at_us: int, *, limit: int) -> list[tuple[Ledger, Decimal]]:
         """See `BudgetReads.ledgers`."""

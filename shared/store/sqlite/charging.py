@@ -72,11 +72,18 @@ class Charging(Writing):
     def _settle_staged(self, budgets: Sequence[Budget], limit: int) -> int:
         """Charge what was staged, the first first; a budget takes only what was staged since it was first configured."""
         staged = sorted(self._db.rows(TAKE_STAGED, (limit,)), key=lambda row: int(row["id"]))
-        since = {budget: self._since(budget) for budget in budgets} if staged else {}
+        since: dict[Budget, int] = {}  # asked of those alone that count something here
         for row in staged:
-            usage = Usage.from_plain(json.loads(row["usage"]))
-            counting = [budget for budget in budgets if since[budget] < row["id"]]
-            self._charge(counting, usage, WorkId(row["work_id"]), row["scope"], row["staged_at_us"])
+            usage, work_id, at_us = (
+                Usage.from_plain(json.loads(row["usage"])),
+                WorkId(row["work_id"]),
+                row["staged_at_us"],
+            )
+            lines = lines_of(budgets, work_id, row["scope"], at_us)
+            counting = [line.budget for line in lines if usage.amount(line.budget.unit)]
+            since |= {budget: self._since(budget) for budget in counting if budget not in since}
+            counting = [budget for budget in counting if since[budget] < row["id"]]
+            self._charge(counting, usage, work_id, row["scope"], at_us)
         return len(staged)
 
     def _since(self, budget: Budget) -> int:

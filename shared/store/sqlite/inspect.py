@@ -16,7 +16,7 @@ from shared.home import Home
 from shared.store.sqlite.connection import Connection, translated
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.fingerprint import schema_differences, schema_text
-from shared.store.sqlite.readable import unreadable
+from shared.store.sqlite.readable import holds_more, unreadable
 from shared.store.values import UnreadableRow
 
 WAIT_S = 5.0
@@ -98,9 +98,19 @@ def unreadable_rows(home: Path) -> list[UnreadableRow]:
     Raises:
         StoreUnavailableError: it cannot even be looked at.
     """
+    return newest_unreadable_rows(home, newest=None)[0]
+
+
+def newest_unreadable_rows(home: Path, *, newest: int | None) -> tuple[list[UnreadableRow], list[str]]:
+    """As `unreadable_rows`, of so many rows of each table that were written last; and the tables that hold more than that.
+
+    Raises:
+        StoreUnavailableError: it cannot even be looked at.
+    """
     connection = _connect(home)
     try:
-        return list(islice(unreadable(connection), _PROBLEMS_MAX))
+        found = list(islice(unreadable(connection, newest=newest), _PROBLEMS_MAX))
+        return found, [] if newest is None else holds_more(connection, newest)
     except sqlite3.Error as error:
         raise translated(error, "read every row") from error
     finally:

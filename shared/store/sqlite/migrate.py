@@ -69,9 +69,7 @@ def _third(db: Database) -> None:
     """Also takes `attempt.stream_offset` away: what was read of a program is told by `stream`."""
     for table in ("input", "attempt", "published", "waking", "chain_refusal"):
         _bring(db, table)
-    db.execute("DROP INDEX wait_event")
-    [wait_event] = [statement for statement in INDEXES if statement.startswith("CREATE INDEX wait_event ")]
-    db.execute(wait_event)
+    _index(db)
 
 
 def make_schema(connection: sqlite3.Connection, place: Place, now: Instant, file_inode: int) -> None:
@@ -189,6 +187,18 @@ def _bring(db: Database, table: str, **fill: str) -> None:
         db.execute(f"DROP TABLE {table}_before")
     for statement in INDEXES:
         if f" ON {table} (" in statement:
+            db.execute(statement)
+
+
+def _index(db: Database) -> None:
+    """Have exactly the present indexes."""
+    found = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+    for name, sql in db.execute(found).fetchall():
+        if sql not in INDEXES:
+            db.execute(f'DROP INDEX "{name}"')
+    kept = {sql for _, sql in db.execute(found).fetchall()}
+    for statement in INDEXES:
+        if statement not in kept:
             db.execute(statement)
 
 

@@ -37,6 +37,16 @@ KINDS: dict[str, Kind] = {
 """What is read by more than its columns' types. A table that is not here holds numbers and plain words of our own."""
 
 
+NEWEST = " ORDER BY rowid DESC LIMIT :newest + 0"
+OF_ATTEMPTS = " WHERE attempt_id IN (SELECT id FROM attempt ORDER BY rowid DESC LIMIT :newest + 0)"
+MORE_THAN = "SELECT count(*) > :newest FROM (SELECT 1 FROM {table} LIMIT :newest + 1)"
+
+
+def holds_more(connection: Connection, newest: int) -> list[str]:
+    """Tables with more rows than that."""
+    return [table for table in KINDS if connection.value(MORE_THAN.format(table=table), {"newest": newest})]
+
+
 def is_unreadable(connection: Connection, row: UnreadableRow) -> bool:
     """Whether a row that could not be read still cannot, and matters; False when it can, is gone, or is a configuration in
     whose place another one has been activated.
@@ -49,11 +59,18 @@ def is_unreadable(connection: Connection, row: UnreadableRow) -> bool:
     return row.table != "config" or found["number"] == connection.value("SELECT max(number) FROM config")
 
 
-def unreadable(connection: Connection) -> Iterator[UnreadableRow]:
-    """Every row that cannot be read, table by table. Reads the whole store, a row at a time."""
+def unreadable(connection: Connection, *, newest: int | None = None) -> Iterator[UnreadableRow]:
+    """Every row that cannot be read, table by table, read a row at a time.
+
+    Args:
+        newest: Only so many rows of each table, the last that were written, and what belongs to so many attempts; None: all.
+    """
     for table, kind in KINDS.items():
+        sql = f"SELECT * FROM {table}"
+        if newest is not None:
+            sql += OF_ATTEMPTS if kind.key[0] == "attempt_id" else NEWEST
         with reading_damage(connection.raw):
-            for row in connection.raw.execute(f"SELECT * FROM {table}"):
+            for row in connection.raw.execute(sql, {"newest": newest}):
                 fault = _fault(kind, row)
                 if fault is not None:
                     yield fault

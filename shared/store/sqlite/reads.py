@@ -7,49 +7,31 @@ time it is bound, which costs ten times what running it does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from shared.ids import AttemptId, Incarnation, WorkId, attempt_directory
 from shared.model.attempt import Attempt, AttemptState, Lease, LeaseKey, Segment, Snapshot
 from shared.model.cancel import Cancellation
 from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker
-from shared.model.settings import scope_chain
 from shared.model.work import Input, Work, WorkState
 from shared.policy.capacity import Usage
 from shared.policy.lease import budget_left_us
-from shared.policy.steps import is_final_work
-from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState, ReadyPage, Recoverable, UnreadableRow
+from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState, Recoverable, UnreadableRow
 from shared.store.sqlite import readable, rows
 from shared.store.sqlite.agent_reads import AgentReads
 from shared.store.sqlite.connection import Row
 from shared.store.sqlite.fragments import ACCEPT_BY, LIVE, NOT_LIVE, RECOVERABLE, SLOT, UNEXCLUDED
-from shared.store.sqlite.wait_reads import WaitReads
+from shared.store.sqlite.ready_reads import ReadyReads
 
 T = TypeVar("T")
 
-WAITING_COUNTED_MAX = 10_001
-READY_LOOK = 2_048
-READY_STRIDE = 256
+IDLE_COUNTED_MAX = 100
+"""What keeps a home from being idle is counted, and named, no further."""
 
 WORK = "SELECT * FROM work WHERE id = :work"
-READY_SAME_PRIORITY = """SELECT * FROM work WHERE state = 'ready' AND pool = :pool AND priority = :priority AND ready_seq > :seq
-  {skip} ORDER BY ready_seq LIMIT :limit + 0"""
-READY_LOWER = """SELECT * FROM work WHERE state = 'ready' AND pool = :pool AND priority < :priority
-  {skip} ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
-READY_FIRST = """SELECT * FROM work WHERE state = 'ready' AND pool = :pool
-  {skip} ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
-READY_PLACES_FIRST = """SELECT priority, ready_seq, scope FROM work WHERE state = 'ready' AND pool = :pool
-  ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
-READY_PLACES_SAME = """SELECT priority, ready_seq, scope FROM work WHERE state = 'ready' AND pool = :pool
-  AND priority = :priority AND ready_seq > :seq ORDER BY ready_seq LIMIT :limit + 0"""
-READY_PLACES_LOWER = """SELECT priority, ready_seq, scope FROM work WHERE state = 'ready' AND pool = :pool
-  AND priority < :priority ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
-READY_AT = "SELECT * FROM work WHERE state = 'ready' AND pool = :pool AND priority = :priority AND ready_seq = :seq"
-READY_NEXT_POOL = "SELECT min(pool) FROM work WHERE state = 'ready' AND pool > ?"
-READY_COUNTS = """SELECT reason, count(*) FROM
-  (SELECT reason FROM work WHERE state = 'ready' AND pool = ? ORDER BY priority DESC, ready_seq LIMIT ? + 0) GROUP BY reason"""
-READY_LIMITS = """SELECT reason_limit, count(*) FROM (SELECT reason_limit FROM work WHERE state = 'ready' AND pool = ?
-  ORDER BY priority DESC, ready_seq LIMIT ? + 0) WHERE reason_limit IS NOT NULL GROUP BY reason_limit"""
+WORKS = "SELECT * FROM work WHERE number > :after ORDER BY number LIMIT :limit + 0"
+WORKS_OF_STATE = "SELECT * FROM work WHERE state = :state AND number > :after ORDER BY number LIMIT :limit + 0"
+COUNT_WORKS = "SELECT count(*) FROM (SELECT 1 FROM work WHERE state = ? LIMIT ? + 0)"
 PENDING_INPUTS = "SELECT number FROM input WHERE work_id = ? AND consumed_by IS NULL ORDER BY number LIMIT ? + 0"
 UNEXCLUDED_ATTEMPT = f"SELECT id FROM attempt WHERE work_id = ? AND {UNEXCLUDED}"
 ATTEMPT = "SELECT * FROM attempt WHERE id = :attempt"
@@ -82,26 +64,31 @@ STOP_ORDERS = "SELECT * FROM stop_order WHERE closed_at_us IS NULL {which} ORDER
 CANCELLATIONS = "SELECT * FROM cancellation WHERE work_id = ? ORDER BY id DESC LIMIT ? + 0"
 _LOST = "EXISTS (SELECT 1 FROM unreadable WHERE table_name IN ('attempt', 'snapshot') AND row_key = attempt.id)"
 """Nobody holds the attempt, and nobody can recover it: one of its rows cannot be read."""
-IDLE_LIVE = f"SELECT count(*) FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND NOT {_LOST}"
+IDLE_LIVE = f"""SELECT count(*) FROM
+  (SELECT 1 FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND NOT {_LOST} LIMIT ? + 0)"""
 _IN_QUARANTINE = "EXISTS (SELECT 1 FROM routine WHERE binding = reason_limit AND quarantined_at_us IS NOT NULL)"
 """By the binding itself: the reason that a Work was given stays until the next pass."""
-IDLE_WAITING = f"""SELECT count(*) FROM (SELECT 1 FROM work WHERE ended_at_us IS NULL AND state IN ('ready', 'backoff', 'waiting')
-    AND NOT (state = 'waiting' AND EXISTS (SELECT 1 FROM attempt WHERE work_id = work.id AND {UNEXCLUDED}))
-    AND (reason IS NOT 'quarantined' OR NOT {_IN_QUARANTINE})
-    AND NOT EXISTS (SELECT 1 FROM unreadable WHERE table_name = 'work' AND row_key = work.id) LIMIT ? + 0)"""
+_READABLE = "NOT EXISTS (SELECT 1 FROM unreadable WHERE table_name = 'work' AND row_key = work.id)"
+IDLE_WAITING = f"""SELECT count(*) FROM (SELECT 1 FROM work WHERE state IN ('ready', 'backoff')
+      AND (reason IS NOT 'quarantined' OR NOT {_IN_QUARANTINE}) AND {_READABLE}
+    UNION ALL SELECT 1 FROM wait INDEXED BY wait_for_next JOIN work ON work.id = wait.work_id
+      WHERE wait.state = 'registered' AND resume = 0 AND work.state = 'waiting' AND {_READABLE}
+    LIMIT ? + 0)"""
 IDLE_NEEDS_PERSON = f"""SELECT id FROM (SELECT id, started_at_us AS at FROM attempt WHERE state = 'recovery_required')
-  UNION ALL SELECT id FROM work WHERE state = 'held'
-  UNION ALL SELECT id FROM work WHERE state = 'ready' AND reason = 'quarantined' AND {_IN_QUARANTINE}
+  UNION ALL SELECT id FROM work INDEXED BY work_held WHERE state = 'held'
+  UNION ALL SELECT id FROM work INDEXED BY work_quarantined WHERE state = 'ready' AND reason = 'quarantined' AND {_IN_QUARANTINE}
   UNION ALL SELECT row_key FROM unreadable JOIN work ON work.id = row_key
     WHERE table_name = 'work' AND ended_at_us IS NULL AND state IN ('ready', 'backoff')
-  UNION ALL SELECT id FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND {_LOST}"""
+  UNION ALL SELECT attempt.id FROM unreadable JOIN attempt ON attempt.id = row_key
+    WHERE table_name IN ('attempt', 'snapshot') AND {UNEXCLUDED} AND state <> 'recovery_required'
+  LIMIT ? + 0"""
 ATTEMPT_EVENTS = "SELECT * FROM event WHERE attempt_id = ? ORDER BY seq DESC LIMIT ? + 0"
 UNREADABLE = """SELECT * FROM unreadable WHERE (table_name, row_key) > (?, ?)
   ORDER BY table_name, row_key LIMIT ? + 0"""
 NEEDS_PERSON = "SELECT * FROM attempt WHERE state = 'recovery_required' ORDER BY started_at_us, id LIMIT ? + 0"
 
 
-class Reads(WaitReads, AgentReads):
+class Reads(ReadyReads, AgentReads):
     """Reads of one snapshot; implements `contract.ReadTx`."""
 
     def work(self, work_id: WorkId) -> Work | None:
@@ -119,76 +106,27 @@ class Reads(WaitReads, AgentReads):
 
     def works(self, *, states: Sequence[WorkState], after: int, limit: int) -> list[Work]:
         """See `ReadTx.works`."""
-        wanted = f" AND state IN ({', '.join('?' * len(states))})" if states else ""
-        if states and not any(is_final_work(state) for state in states):
-            wanted += " AND ended_at_us IS NULL"  # lets the index of open Works answer
-        sql = f"SELECT * FROM work WHERE number > ?{wanted} ORDER BY number LIMIT ? + 0"
         works: list[Work] = []
         while len(works) < limit:
             room = limit - len(works)
-            found = self._db.rows(sql, (after, *states, room))
+            found = self._rows_of(states, after, room)
             works += self._readable(found, rows.work_of_row)
             if len(found) < room:
                 break
             after = found[-1]["number"]
         return works
 
-    def ready(
-        self, pool: str, *, after: tuple[int, int] | None, limit: int, skip_scopes: Sequence[str] = ()
-    ) -> list[Work]:
-        """See `ReadTx.ready`."""
-        params: dict[str, object] = {"pool": pool, "limit": limit}
-        skip = ""
-        for place, scope in enumerate(skip_scopes):
-            skip += f" AND NOT (scope = :skip{place} OR substr(scope, 1, :length{place}) = :below{place})"
-            params |= {f"skip{place}": scope, f"below{place}": f"{scope}/", f"length{place}": len(scope) + 1}
-        if after is None:
-            found = self._db.rows(READY_FIRST.format(skip=skip), params)
-        else:
-            params |= {"priority": after[0], "seq": after[1]}
-            found = self._db.rows(READY_SAME_PRIORITY.format(skip=skip), params)
-            if len(found) < limit:
-                found += self._db.rows(READY_LOWER.format(skip=skip), params | {"limit": limit - len(found)})
-        return self._readable(found, rows.work_of_row)
+    def _rows_of(self, states: Sequence[WorkState], after: int, limit: int) -> list[Row]:
+        """Of each state by itself, so that none is looked for among all the others."""
+        params: dict[str, object] = {"after": after, "limit": limit}
+        if not states:
+            return self._db.rows(WORKS, params)
+        found = [row for state in set(states) for row in self._db.rows(WORKS_OF_STATE, params | {"state": state})]
+        return sorted(found, key=lambda row: int(row["number"]))[:limit]
 
-    def ready_page(
-        self,
-        pool: str,
-        *,
-        after: tuple[int, int] | None,
-        limit: int,
-        skip_scopes: Sequence[str] = (),
-        look: int = READY_LOOK,
-    ) -> ReadyPage:
-        """See `ReadTx.ready_page`. Walks the index alone, and reads the row of what it gives back."""
-        skipped = frozenset(skip_scopes)
-        works: list[Work] = []
-        looked = 0
-        while len(works) < limit and looked < look:
-            wanted = min(READY_STRIDE, look - looked)
-            places = self._ready_places(pool, after, wanted)
-            for priority, seq, scope in places:
-                after = (priority, seq)
-                looked += 1
-                if not isinstance(scope, str) or skipped.isdisjoint(scope_chain(scope)):
-                    row = self._db.one(READY_AT, {"pool": pool, "priority": priority, "seq": seq})
-                    assert row is not None, "one snapshot"
-                    works += self._readable([row], rows.work_of_row)
-                    if len(works) == limit:
-                        return ReadyPage(tuple(works), after)
-            if len(places) < wanted:
-                return ReadyPage(tuple(works), None)
-        return ReadyPage(tuple(works), after)
-
-    def _ready_places(self, pool: str, after: tuple[int, int] | None, limit: int) -> list[tuple[int, int, Any]]:
-        params: dict[str, object] = {"pool": pool, "limit": limit}
-        if after is None:
-            return [tuple(row) for row in self._db.rows(READY_PLACES_FIRST, params)]
-        params |= {"priority": after[0], "seq": after[1]}
-        found = self._db.rows(READY_PLACES_SAME, params)
-        if len(found) < limit:
-            found += self._db.rows(READY_PLACES_LOWER, params | {"limit": limit - len(found)})
-        return [tuple(row) for row in found]
+    def count_works(self, state: WorkState, *, cap: int) -> int:
+        """See `ReadTx.count_works`."""
+        return int(self._db.value(COUNT_WORKS, (state, cap)))
 
     def pending_inputs(self, work_id: WorkId, *, limit: int) -> list[int]:
         """See `ReadTx.pending_inputs`."""
@@ -229,24 +167,6 @@ class Reads(WaitReads, AgentReads):
         """See `ReadTx.usage`."""
         counted = (rows.as_text(row) for row in self._db.rows(USAGE))
         return Usage({(row["pool"], row["scope"]): row["held"] for row in counted})
-
-    def ready_counts(self, *, cap: int) -> dict[tuple[str, str | None], int]:
-        """See `ReadTx.ready_counts`."""
-        counts: dict[tuple[str, str | None], int] = {}
-        pool = self._db.value(READY_NEXT_POOL, ("",))
-        while pool is not None:
-            counts |= {(pool, row[0]): row[1] for row in self._db.rows(READY_COUNTS, (pool, cap))}
-            pool = self._db.value(READY_NEXT_POOL, (pool,))
-        return counts
-
-    def ready_limits(self, *, cap: int) -> dict[tuple[str, str], int]:
-        """See `ReadTx.ready_limits`."""
-        counts: dict[tuple[str, str], int] = {}
-        pool = self._db.value(READY_NEXT_POOL, ("",))
-        while pool is not None:
-            counts |= {(pool, row[0]): row[1] for row in self._db.rows(READY_LIMITS, (pool, cap))}
-            pool = self._db.value(READY_NEXT_POOL, (pool,))
-        return counts
 
     def holders(self, *, limit: int) -> list[Attempt]:
         """See `ReadTx.holders`."""
@@ -332,9 +252,10 @@ class Reads(WaitReads, AgentReads):
         return self._readable(reversed(found), rows.cancellation_of_row)
 
     def idle_state(self) -> IdleState:
-        live = self._db.value(IDLE_LIVE)
-        waiting = self._db.value(IDLE_WAITING, (WAITING_COUNTED_MAX,))
-        return IdleState(live, waiting, tuple(row[0] for row in self._db.rows(IDLE_NEEDS_PERSON)))
+        most = (IDLE_COUNTED_MAX,)
+        live, waiting = self._db.value(IDLE_LIVE, most), self._db.value(IDLE_WAITING, most)
+        names = dict.fromkeys(row[0] for row in self._db.rows(IDLE_NEEDS_PERSON, most))
+        return IdleState(live, waiting, tuple(names))
 
     def last_pass(self) -> PassRecord | None:
         row = self._db.one("SELECT * FROM pass ORDER BY seq DESC LIMIT 1")

@@ -162,8 +162,10 @@ TABLES = (
 
 INDEXES = (
     "CREATE INDEX work_ready ON work (pool, priority DESC, ready_seq, scope) WHERE state = 'ready'",
-    "CREATE INDEX work_open ON work (number) WHERE ended_at_us IS NULL",
-    "CREATE INDEX work_held ON work (number) WHERE state = 'held'",
+    "CREATE INDEX work_scope ON work (pool, scope, priority DESC, ready_seq) WHERE state = 'ready'",
+    "CREATE INDEX work_waiting ON work (pool, reason, reason_limit) WHERE state = 'ready'",
+    "CREATE INDEX work_state ON work (state, number)",
+    "CREATE INDEX work_held ON work (reason, number) WHERE state = 'held'",
     "CREATE INDEX work_quarantined ON work (number) WHERE state = 'ready' AND reason = 'quarantined'",
     "CREATE UNIQUE INDEX timer_armed ON timer (work_id) WHERE state = 'armed'",
     "CREATE INDEX timer_due ON timer (boot_id, since_mono_us + after_us) WHERE state = 'armed'",

@@ -45,6 +45,7 @@ INDEXES = (
     "CREATE INDEX wait_of_work ON wait (work_id)",
     "CREATE UNIQUE INDEX published_key ON published (key) WHERE key IS NOT NULL",
     "CREATE INDEX wait_event ON wait (event_type, correlate, since_seq) WHERE state = 'registered' AND event_type IS NOT NULL",
+    "CREATE INDEX wait_for_next ON wait (work_id) WHERE state = 'registered' AND resume = 0",
     "CREATE INDEX wait_woken ON wait (wake_seq) WHERE state = 'satisfied'",
 )
 

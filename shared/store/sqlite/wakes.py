@@ -21,9 +21,10 @@ MATCHED_ANY = """SELECT * FROM wait WHERE state = 'registered' AND event_type = 
   AND work_id IS NOT :work"""
 MATCHED_KEY = """SELECT * FROM wait WHERE state = 'registered' AND event_type = :type AND correlate = :correlate
   AND work_id IS NOT :work"""
-PUBLISHED_SINCE = """SELECT min(seq) FROM published WHERE type = :type AND seq > :since AND work_id IS NOT :work"""
-PUBLISHED_KEY_SINCE = """SELECT min(seq) FROM published WHERE type = :type AND correlate = :correlate AND seq > :since
-  AND work_id IS NOT :work"""
+PUBLISHED_SINCE = """SELECT seq FROM published WHERE type = :type AND seq > :since AND work_id IS NOT :work
+  ORDER BY seq LIMIT 1"""
+PUBLISHED_KEY_SINCE = """SELECT seq FROM published WHERE type = :type AND correlate = :correlate AND seq > :since
+  AND work_id IS NOT :work ORDER BY seq LIMIT 1"""
 REGISTER = """INSERT INTO wait (attempt_id, epoch, work_id, resume, event_type, correlate, since_seq, state, registered_at_us,
     registered_seq) VALUES (:attempt, :epoch, :work, :resume, :type, :correlate, :since, 'registered', :wall, :seq)"""
 SATISFY = """UPDATE wait SET state = :state, wake_seq = :seq, woken_at_us = :wall, closed_at_us = :closed

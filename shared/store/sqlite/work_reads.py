@@ -16,8 +16,10 @@ TIMERS_DUE = """SELECT * FROM timer WHERE state = 'armed' AND boot_id = :boot AN
   ORDER BY since_mono_us + after_us LIMIT :limit + 0"""
 TIMERS_DUE_AT = """SELECT * FROM timer WHERE state = 'armed' AND due_at_us IS NOT NULL AND due_at_us <= :wall
   ORDER BY due_at_us LIMIT :limit + 0"""
-NEXT_TIMER = "SELECT min(since_mono_us + after_us) FROM timer WHERE state = 'armed' AND boot_id = :boot"
-NEXT_TIMER_AT = "SELECT min(due_at_us) FROM timer WHERE state = 'armed' AND due_at_us IS NOT NULL"
+NEXT_TIMER = """SELECT since_mono_us + after_us FROM timer WHERE state = 'armed' AND boot_id = :boot
+  ORDER BY since_mono_us + after_us LIMIT 1"""
+NEXT_TIMER_AT = """SELECT due_at_us FROM timer WHERE state = 'armed' AND due_at_us IS NOT NULL
+  ORDER BY due_at_us LIMIT 1"""
 QUARANTINED = "SELECT binding FROM routine WHERE quarantined_at_us IS NOT NULL"
 SUSPECTS = f"SELECT * FROM attempt WHERE {SUSPECT} ORDER BY workers_lost_in_row DESC, id LIMIT ? + 0"
 SUSPECTS_LAUNCHING = f"""SELECT (SELECT l.owner FROM lease AS l WHERE l.attempt_id = attempt.id AND {LIVE}) AS owner

@@ -12,7 +12,7 @@ from shared.model.instant import US_PER_S
 from shared.model.settings import DEFAULT
 from shared.model.work import Reason, WorkState
 from shared.policy.capacity import Wait
-from shared.store.contract import Tx
+from shared.store.contract import ReadyPage, Tx
 from tests.contract.store_cases import case
 from tests.support.passes import pass_record
 from tests.support.stores import (
@@ -58,7 +58,9 @@ def ready_work_of_skipped_scopes_and_below_is_left_out(world: World) -> None:
 
 @case(pytest.mark.req("C01", "C02", "S01"))
 def a_bounded_look_goes_on_where_it_ended(world: World) -> None:
-    """However long the queue of a skipped scope is, and whatever its priority, what is behind it is found at last."""
+    """However long the queue of skipped scopes is, and whatever its priority, what is behind it is found at last, also where there are
+    too many scopes to look at each.
+    """
     first = world.submit(priority=5)
     for number in range(20):
         world.submit(scope="full" if number % 2 else "full/below", priority=5 if number < 10 else 0)
@@ -68,7 +70,7 @@ def a_bounded_look_goes_on_where_it_ended(world: World) -> None:
     pages, after = [], None
     while True:
         page = world.store.read(
-            lambda tx, at=after: tx.ready_page("jobs", after=at, limit=2, skip_scopes=("full",), look=7)  # type: ignore[misc]
+            lambda tx, at=after: tx.ready_page("jobs", after=at, limit=2, skip_scopes=("full",), look=7, scopes=0)  # type: ignore[misc]
         )
         pages.append([work.id for work in page.works])
         if page.end is None:
@@ -81,6 +83,31 @@ def a_bounded_look_goes_on_where_it_ended(world: World) -> None:
     unskipped = world.store.read(lambda tx: tx.ready_page("jobs", after=None, limit=99))
     assert list(unskipped.works) == world.ready(limit=99)
     assert world.store.read(lambda tx: tx.ready_page("none", after=None, limit=9)).end is None
+
+
+@case(pytest.mark.req("C01", "C02", "S01"))
+def what_lies_behind_full_scopes_is_found_in_one_look(world: World) -> None:
+    """In the order of the queue, whatever scope it lies in, and with one Work to stand for each scope that was passed over."""
+    hidden = [world.submit(scope=scope, priority=1) for scope in ("full", "full/below", "taken/a", "taken/b") * 3]
+    free = [world.submit(scope=scope) for scope in ("open", "full.not", "", "open", "taken0")]
+    urgent = world.submit(scope="open", priority=1)
+    low = world.submit(scope="open", priority=-1)
+
+    def page(after: tuple[int, int] | None, limit: int, scopes: int = 9) -> ReadyPage:
+        return world.store.read(
+            lambda tx: tx.ready_page(
+                "jobs", after=after, limit=limit, skip_scopes=("full", "taken"), look=4, scopes=scopes
+            )
+        )
+
+    first = page(None, 4)
+    assert [work.id for work in first.works] == [urgent, *free[:3]]
+    assert [work.id for work in first.passed] == [hidden[0], hidden[2]]
+    second = page(first.end, 4)
+    assert ([work.id for work in second.works], second.end) == ([*free[3:], low], None)
+    walked = page(None, 4, scopes=2)
+    assert (walked.works, walked.passed) == ((), ()), "the control: with too many scopes the queue is walked, so far"
+    assert walked.end is not None
 
 
 @case(pytest.mark.req("C03", "C05"))
@@ -116,7 +143,11 @@ def waiting_work_is_counted_by_the_limit_that_holds_it(world: World) -> None:
         ("jobs", "ops"): 2,
         ("jobs", "jobs"): 1,
     }
-    assert world.store.read(lambda tx: tx.ready_limits(cap=1)) == {("agents", "ops"): 1, ("jobs", "ops"): 1}
+    assert world.store.read(lambda tx: tx.ready_limits(cap=1)) == {
+        ("agents", "ops"): 1,
+        ("jobs", "ops"): 1,
+        ("jobs", "jobs"): 1,
+    }
 
 
 @case(pytest.mark.req("C02"))
@@ -130,8 +161,24 @@ def ready_counts_go_by_pool_and_reason_up_to_a_cap(world: World) -> None:
         ("jobs", None): 3,
         ("jobs", Reason.NO_WORKER): 2,
     }
-    capped = world.store.read(lambda tx: tx.ready_counts(cap=3))
-    assert sum(count for (pool, _), count in capped.items() if pool == "jobs") == 3
+    assert world.store.read(lambda tx: tx.ready_counts(cap=2)) == {
+        ("agents", None): 1,
+        ("jobs", None): 2,
+        ("jobs", Reason.NO_WORKER): 2,
+    }
+
+
+@case(pytest.mark.req("C04"))
+def what_is_ready_below_a_scope_is_counted_up_to_a_cap(world: World) -> None:
+    for scope in ("ops", "ops/a", "ops/a/b", "ops.x", "ops0", "op", ""):
+        world.submit(scope=scope)
+    world.submit(scope="ops", pool="agents")
+    world.running(world.worker(), world.submit(scope="ops"))
+
+    assert world.store.read(lambda tx: tx.ready_below("ops", cap=9)) == 4
+    assert world.store.read(lambda tx: tx.ready_below("ops/a", cap=9)) == 2
+    assert world.store.read(lambda tx: tx.ready_below("none", cap=9)) == 0
+    assert world.store.read(lambda tx: tx.ready_below("ops/a", cap=1)) == 1
 
 
 @case(pytest.mark.req("V01"))
