@@ -10,8 +10,8 @@ from functools import partial
 from shared.model.attempt import AttemptState, Ending, FailureClass
 from shared.model.evidence import Evidence, LockState
 from shared.model.instant import US_PER_MS, US_PER_S
-from shared.model.outcome import outcome_of
-from shared.policy.outcome import End, Park, Unproven, applies, end_of, usage_reported
+from shared.model.outcome import Outcome, outcome_of
+from shared.policy.outcome import End, Park, Unproven, applies, end_of
 from shared.policy.proof import proof_of
 from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide, may_relaunch
 from shared.policy.settle import OUT_OF_TIME, ending_idle, ending_instead_of_relaunch, ending_of_evidence
@@ -133,9 +133,7 @@ class Endings:
         def apply(tx: Tx) -> None:
             if holding.pin is None and phases:
                 tx.record_phases(key, phases)
-            usage, refused = usage_reported(tx.declarations(key.attempt_id))
-            told = replace(ending, usage=usage, usage_refused=refused)
-            tx.finish(key, told, change_after(tx, key.attempt_id, told, pinned))
+            tx.finish(key, ending, change_after(tx, key.attempt_id, ending, pinned))
 
         self._queue(holding, apply, lambda: self._ended(holding, ending), lambda tx: ended_at(tx, key))
 
@@ -146,20 +144,17 @@ class Endings:
         came_to: list[End] = [observed]
 
         def apply(tx: Tx) -> None:
-            every = tx.declarations(key.attempt_id)
-            declared = [one for one in every if one.applied_epoch is None] if applies(observed) else []
+            declared = tx.declarations(key.attempt_id, unapplied=True) if applies(observed) else []
             outcome = outcome_of(declared) if declared else None
             end = observed if outcome is None else end_of(observed, outcome)
-            usage, refused = usage_reported(every)
             came_to[:] = [end]
             match end:
                 case Park(proof=proof) if outcome is not None:
-                    tx.park(key, outcome, proof=proof, usage=usage)
+                    tx.park(key, outcome, proof=proof)
                 case Unproven(why=why):
                     tx.require_recovery(key, why=why, proof=None)
                 case Ending():
-                    end = replace(end, usage=usage, usage_refused=refused)
-                    change = change_after(tx, key.attempt_id, end, pinned, outcome)
+                    change = change_after(tx, key.attempt_id, end, pinned, outcome or Outcome())
                     tx.finish(key, end, change, outcome=outcome)
 
         self._queue(holding, apply, lambda: self._settled(holding, came_to[0]), lambda tx: settled_at(tx, key))
@@ -219,9 +214,9 @@ class Endings:
             case Verdict.NOTHING_RAN:
                 self.time_out(holding)
             case _ if holding.assignment.snapshot.replay == "safe":
-                self._end_ambiguous(holding, decision, proof)
+                self._streams.drain(holding, lambda: self._end_ambiguous(holding, decision, proof))
             case _:
-                self._ask_person(holding, decision, proof)
+                self._streams.drain(holding, lambda: self._ask_person(holding, decision, proof))
 
     def _end_ambiguous(self, holding: Holding, decision: Decision, proof: str | None) -> None:
         """The outcome is unknown, and its binding says that running it again does no harm: attempt N+1 follows by itself, once

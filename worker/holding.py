@@ -43,6 +43,7 @@ class Following:
         looked_mono_us: When it was last looked at.
         end: How far it reached then.
         due_mono_us, pause_us: When to look again, and how long apart.
+        unseen: How often in a row it could not be looked at.
         is_reading: A look is under way, or being recorded. `drains`: that look is to reach the end.
         then: What follows once all of it is read; None while it may still grow.
     """
@@ -54,6 +55,7 @@ class Following:
     end: int = 0
     due_mono_us: int = 0
     pause_us: int = 1
+    unseen: int = 0
     is_reading: bool = False
     drains: bool = False
     then: Callable[[], None] | None = None

@@ -15,6 +15,7 @@ from shared.store.contract import ReadTx, Tx
 from worker.batch import Change
 from worker.pool import Completion
 from worker.ports import Ports, StopTarget, exclusion_released
+from worker.unread import UnreadOutputs
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +31,10 @@ class Stops:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
+        self._outputs = UnreadOutputs(ports)
         self._mine: dict[int, StopOrder] = {}
         self._extend_us: dict[int, int] = {}
+        self._tried: set[int] = set()
 
     def take(self, tx: ReadTx) -> None:
         """Queue taking orders that nobody works on, and keeping those that take long."""
@@ -47,18 +50,34 @@ class Stops:
                 self._ports.batch.add(self._taking(order))
 
     def stopped(self, completion: Completion, order_id: int) -> None:
-        """One try is over: confirm on proof, else report what was found and give the order back."""
-        order = self._mine.pop(order_id, None)
-        self._extend_us.pop(order_id, None)
-        if order is None:
+        """One try is over: read what its program wrote and nobody read, then confirm on proof, else report what was found and give
+        the order back.
+        """
+        order = self._mine.get(order_id)
+        if order is None or order_id in self._tried:
             return  # told twice
         result, error = completion.result, completion.error
         if isinstance(error, OSError):  # the host could not look; that proves nothing, and the order is tried again
             result, error = StopResult(None, (), (f"the host could not look: {error}",), None), None
         if error is not None:
             raise error
-        if isinstance(result, StopResult):
-            self._ports.batch.add(self._reporting(order, result))
+        assert isinstance(result, StopResult), "the task returns what came of the stop"
+        self._tried.add(order_id)
+        self._outputs.read(
+            order,
+            is_over=result.proof is not None,
+            then=lambda: self._report(order, result),
+            lost=lambda: self._forget(order),
+            blind=lambda why: self._report(order, StopResult(None, (), (why,), result.exit)),
+        )
+
+    def heard(self, completion: Completion, order_id: int) -> None:
+        """A look at an output that nobody had read is over."""
+        self._outputs.heard(completion, order_id)
+
+    def _report(self, order: StopOrder, result: StopResult) -> None:
+        self._forget(order)
+        self._ports.batch.add(self._reporting(order, result))
 
     def _taking(self, order: StopOrder) -> Change:
         taken = False
@@ -124,6 +143,8 @@ class Stops:
 
     def _forget(self, order: StopOrder) -> None:
         self._mine.pop(order.id, None)
+        self._extend_us.pop(order.id, None)
+        self._tried.discard(order.id)
 
 
 def _target(tx: ReadTx, attempt_id: AttemptId) -> StopTarget:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from shared.errors import DeclarationError, LeaseLostError, RefusedError
+from shared.errors import LeaseLostError, RefusedError
 from shared.model.instant import US_PER_MS, US_PER_S, Instant
-from shared.model.stream import Place, Refusal, RefusalCode, Stream
+from shared.model.stream import Place, Refusal, RefusalCode, Stream, Stretch
 from shared.store.contract import ReadTx, Tx
-from worker.agents.reading import READ_BYTES, Reading, read_stretch
+from worker.agents.reading import READ_BYTES, read_stretch
 from worker.batch import Change
 from worker.holding import Following, Holding, Phase
 from worker.pool import Completion
@@ -24,13 +24,16 @@ log = logging.getLogger(__name__)
 
 PAUSE_MIN_US = 20 * US_PER_MS
 PAUSE_MAX_US = US_PER_S
+UNSEEN_MAX = 3
+"""So often the output of a program that has ended is looked for again, before the rest of it is given up. Rule: M04."""
+FOLLOWED = (Phase.WATCHING, Phase.DRAINING)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """One look at an output. `end`: up to where it reaches; `is_last`: nothing lay behind it at that time."""
 
-    reading: Reading
+    stretch: Stretch
     end: int
     is_last: bool
     looked_mono_us: int
@@ -56,7 +59,7 @@ class Streams:
         """Look where it is time to."""
         for holding in list(self._ports.holdings.values()):
             following = holding.following
-            if following is not None and holding.phase is Phase.WATCHING and now.mono_us >= following.due_mono_us:
+            if following is not None and holding.phase in FOLLOWED and now.mono_us >= following.due_mono_us:
                 self._look(holding, following)
 
     def drain(self, holding: Holding, then: Callable[[], None]) -> None:
@@ -67,7 +70,7 @@ class Streams:
             then()
             return
         holding.phase = Phase.DRAINING
-        following.then = then
+        following.then, following.unseen = then, 0
         self._look(holding, following)
 
     def is_idle(self, holding: Holding) -> bool:
@@ -79,27 +82,48 @@ class Streams:
 
     def heard(self, holding: Holding | None, completion: Completion) -> None:
         """A look is over: record what it found."""
-        if completion.error is not None:
-            raise completion.error
-        look = completion.result
+        look, error = completion.result, completion.error
         following = None if holding is None else holding.following
-        if holding is None or following is None or not isinstance(look, Look):
+        if error is not None and not isinstance(error, OSError):
+            raise error
+        if holding is None or following is None:
             return
+        if isinstance(error, OSError):
+            self._blind(holding, following, error)
+            return
+        assert isinstance(look, Look), "the task returns what it found"
+        following.unseen = 0
         if look.end > following.end:
             following.end, following.heard_mono_us = look.end, look.looked_mono_us
         following.looked_mono_us = look.looked_mono_us
-        stretch = look.reading.stretch
+        stretch = look.stretch
         if stretch.after == stretch.before and not stretch.refusals:
             self._recorded(holding, following, look)
         else:
             self._ports.batch.add(self._recording(holding, following, look))
+
+    def _blind(self, holding: Holding, following: Following, error: OSError) -> None:
+        """The host could not look: that is no answer yet. Of a program that has ended, the rest is given up after some tries, and told."""
+        facts = {"attempt": holding.attempt_id, "epoch": holding.key.epoch, "why": str(error.strerror)}
+        log.warning("output.unseen", extra=facts)
+        following.is_reading = False
+        following.unseen += 1
+        now_us = self._ports.clock.now().mono_us
+        if following.then is None or following.unseen < UNSEEN_MAX:
+            following.due_mono_us = now_us + PAUSE_MAX_US
+            return
+        lost = Refusal(following.place.lines + 1, RefusalCode.LOST, f"the rest cannot be read: {error.strerror}")
+        nothing = Stretch(following.place, following.place, refusals=(lost,))
+        following.is_reading = following.drains = True
+        look = Look(nothing, following.end, is_last=True, looked_mono_us=now_us)
+        self._ports.batch.add(self._recording(holding, following, look))
 
     def next_due(self) -> list[int]:
         """When to look again, of each output that nobody is looking at."""
         return [
             holding.following.due_mono_us
             for holding in self._ports.holdings.values()
-            if holding.following is not None and holding.phase is Phase.WATCHING and not holding.following.is_reading
+            if holding.following is not None and holding.phase in FOLLOWED and not holding.following.is_reading
         ]
 
     def _look(self, holding: Holding, following: Following) -> None:
@@ -115,27 +139,22 @@ class Streams:
             now_us = clock.now().mono_us
             piece = host.read_output(pin, place.offset, READ_BYTES)
             is_last = len(piece.data) < READ_BYTES
-            reading = read_stretch(
-                place, piece.offset, piece.data, language, pin_epoch=pin.epoch, at_end=draining and is_last
-            )
-            return Look(reading, piece.end, is_last, now_us)
+            at_end = draining and is_last
+            stretch = read_stretch(place, piece.offset, piece.data, language, pin_epoch=pin.epoch, at_end=at_end)
+            return Look(stretch, piece.end, is_last, now_us)
 
         following.is_reading, following.drains = True, draining
         self._ports.launches.submit(("read", holding.key), look)
 
     def _recording(self, holding: Holding, following: Following, look: Look) -> Change:
-        key, stretch, declarations = holding.key, look.reading.stretch, look.reading.declarations
+        key, stretch = holding.key, look.stretch
 
         def apply(tx: Tx) -> None:
             tx.follow(key, following.pin_epoch, stretch)
-            if declarations:
-                tx.declare(key, declarations)
 
         def refused(error: RefusedError) -> None:
             if isinstance(error, LeaseLostError):
                 self._ports.lose(holding, error)
-            elif isinstance(error, DeclarationError):
-                self._ports.batch.add(self._recording(holding, following, _without_declarations(look, error)))
             else:
                 following.is_reading = False
                 following.place = self._stored(holding, following.pin_epoch)
@@ -148,8 +167,8 @@ class Streams:
 
     def _recorded(self, holding: Holding, following: Following, look: Look) -> None:
         following.is_reading = False
-        following.place = look.reading.stretch.after
-        has_moved = look.reading.stretch.after != look.reading.stretch.before
+        following.place = look.stretch.after
+        has_moved = look.stretch.after != look.stretch.before
         if following.then is not None:
             if following.drains and look.is_last:
                 then, following.then = following.then, None
@@ -169,11 +188,3 @@ class Streams:
     def _stored(self, holding: Holding, pin_epoch: int) -> Place:
         stored: Stream | None = self._ports.store.read(lambda tx: tx.stream(holding.attempt_id))
         return stored.place if stored is not None and stored.pin_epoch == pin_epoch else Place()
-
-
-def _without_declarations(look: Look, error: DeclarationError) -> Look:
-    """What the store refused of a stretch is told as refused, by its last line; the rest of the stretch counts."""
-    stretch = look.reading.stretch
-    refusal = Refusal(stretch.after.lines, RefusalCode.INVALID, str(error)[:200])
-    kept = replace(stretch, refusals=(*stretch.refusals, refusal))
-    return replace(look, reading=replace(look.reading, stretch=kept, declarations=()))

@@ -272,6 +272,8 @@ class Worker:
                 self._controls.delivered(completion, AttemptId(attempt_id))
             case ("stop", int() as order_id):
                 self._stops.stopped(completion, order_id)
+            case ("unread", int() as order_id):
+                self._stops.heard(completion, order_id)
             case LeaseKey() as key:
                 self._endings.gone(self._current(key))
             case other:

@@ -145,7 +145,7 @@ def taken_while_running(history: History) -> dict[AttemptId, set[int]]:
             continue
         if event.kind == "intent.consumed" and event.data["intent"] in inputs:
             taken.setdefault(event.attempt_id, set()).add(inputs[event.data["intent"]])
-        elif event.kind == "outcome.applied":
+        elif event.kind in ("outcome.applied", "inputs.taken", "report.late"):
             numbers = event.data.get("consumed", ())
             assert isinstance(numbers, (list, tuple))
             taken.setdefault(event.attempt_id, set()).update(int(one) for one in numbers)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from shared.commands import capacity
 from shared.commands.attendance import attendance, read_rows
 from shared.commands.findings import NAMED_MAX, NOTHING, Finding, Severity
+from shared.commands.findings_agents import AGENT_CHECKS
 from shared.commands.findings_held import HELD_CHECKS
 from shared.commands.findings_rows import check_rows
 from shared.commands.findings_service import check_service
@@ -319,6 +320,7 @@ STORE_CHECKS: dict[str, Callable[[OpenHome], list[Finding]]] = {
     "works": check_works,
     **WORK_CHECKS,
     **HELD_CHECKS,
+    **AGENT_CHECKS,
     "service": check_service,
 }
 

@@ -307,8 +307,7 @@ class Ending:
 
     Attributes:
         hint: Of a failure only; None: it gave none.
-        usage: All that the attempt is reported to have consumed, its running time apart.
-        usage_refused: Why a report of usage was not taken; its outcome is kept. None: all was taken.
+        usage: What it consumed besides what its program reported, its running time apart.
         proof: Stop proof that comes with this end (`S0`, `S1`, `S1b`, `S3`); None keeps the exclusion held, and the
             same transaction writes a stop order with `why`.
     """
@@ -321,4 +320,3 @@ class Ending:
     why: str
     hint: RetryHint | None = None
     usage: Usage = NO_USAGE
-    usage_refused: str | None = None

@@ -9,34 +9,33 @@ Rule: requirements O01, O02, O06–O08, O15.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 
-from shared.errors import DeclarationError
+from shared.errors import DeclarationError, RefusedError
 from shared.model.attempt import RetryHint
 from shared.model.event import event_type_fault, word_fault
+from shared.model.usage import UNITS_MAX, Usage, usage_of
 
 BODY_BYTES_MAX = 64 * 1024
 """Of one declaration, as canonical JSON."""
 DECLARATIONS_MAX = 256
-"""Of one segment."""
+"""Of one kind in one segment: turns, waits, outcomes. What is added up (usage) or kept as a set (consumed) has no such bound."""
 KEY_CHARS_MAX = 64
 SUMMARY_CHARS_MAX = 8_000
 COMMENT_CHARS_MAX = 8_000
 ARTIFACTS_MAX = 64
 ARTIFACT_CHARS_MAX = 1_000
-UNITS_MAX = 32
 CONSUMED_MAX = 1_024
 WAIT_MAX_US = 365 * 24 * 3_600_000_000
 
 TURN_STATUS = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 _DURATION = re.compile(r"([1-9][0-9]{0,8})(ms|s|m|h|d)")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})")
 _UNIT_US = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 
 
@@ -124,7 +123,6 @@ class Outcome:
     Attributes:
         kind: None: it said nothing of how it ended, and its exit status decides.
         wait: Exactly with kind `waiting`.
-        usage: (unit, decimal text), as declared; what is refused of it is told when it is charged.
         artifacts: References, never contents. `consumed`: numbers of inputs it says it took.
         retry, permanent: Of kind `failed` only.
     """
@@ -132,7 +130,6 @@ class Outcome:
     kind: OutcomeKind | None = None
     turn: Turn | None = None
     wait: WaitSpec | None = None
-    usage: tuple[tuple[str, str], ...] = ()
     artifacts: tuple[str, ...] = ()
     consumed: tuple[int, ...] = ()
     retry: RetryHint | None = None
@@ -172,14 +169,18 @@ def parse_json(text: bytes) -> object:
         raise DeclarationError(f"it is no JSON: {str(error)[:100]}") from None
 
 
+def usage_declared(declaration: Declaration) -> Usage:
+    """What a declaration of usage says. Raises ValueError: it is none."""
+    return Usage.from_plain(json.loads(declaration.body)["units"])
+
+
 def outcome_of(recorded: Iterable[Recorded]) -> Outcome:
     """What one segment's declarations come to, in the order in which they were recorded.
 
-    The last turn counts; of waits and outcomes the last one; usage adds up; inputs and artifacts are all kept.
+    The last turn counts; of waits and outcomes the last one; inputs are all kept. Usage is added up where it is recorded.
     """
     outcome: dict[str, object] = {}
-    usage: dict[str, Decimal] = {}
-    consumed: list[int] = []
+    consumed: dict[int, None] = {}
     for one in recorded:
         fields = json.loads(one.declaration.body)
         match one.declaration.kind:
@@ -189,13 +190,9 @@ def outcome_of(recorded: Iterable[Recorded]) -> Outcome:
                 outcome = {"turn": outcome.get("turn"), "kind": OutcomeKind.WAITING, "wait": _wait(fields, one.seq)}
             case DeclarationKind.OUTCOME:
                 outcome = {"turn": outcome.get("turn"), **_outcome(fields)}
-            case DeclarationKind.USAGE:
-                for unit, amount in fields["units"].items():
-                    usage[unit] = usage.get(unit, Decimal(0)) + Decimal(amount)
             case DeclarationKind.CONSUMED:
-                consumed += [number for number in fields["inputs"] if number not in consumed]
-    units = tuple(sorted((unit, format(amount, "f")) for unit, amount in usage.items()))
-    return Outcome(usage=units, consumed=tuple(consumed), **outcome)  # type: ignore[arg-type]
+                consumed |= dict.fromkeys(fields["inputs"])
+    return Outcome(consumed=tuple(consumed), **outcome)  # type: ignore[arg-type]
 
 
 def _outcome(fields: Mapping[str, object]) -> dict[str, object]:
@@ -336,19 +333,10 @@ def _check_usage(given: _Fields) -> dict[str, object]:
     given.done()
     if not isinstance(units, dict) or not 0 < len(units) <= UNITS_MAX:
         raise given.fault(f"`units` has 1 to {UNITS_MAX} units with their amounts")
-    return {"units": {unit: _amount(given, unit, amount) for unit, amount in units.items()}}
-
-
-def _amount(given: _Fields, unit: str, amount: object) -> str:
-    if isinstance(amount, bool) or not isinstance(amount, (int, float, str)) or len(str(amount)) > 40:
-        raise given.fault(f"the amount of `{unit[:40]}` is no number")
     try:
-        value = Decimal(str(amount))
-    except InvalidOperation:
-        raise given.fault(f"the amount of `{unit[:40]}` is no number") from None
-    if not value.is_finite() or abs(value.adjusted()) > 40 or math.isnan(float(value)):
-        raise given.fault(f"the amount of `{unit[:40]}` is out of bounds")
-    return format(value, "f")
+        return {"units": usage_of(units).to_plain()}
+    except RefusedError as error:
+        raise DeclarationError(f"usage: {error}", code=error.code) from None
 
 
 def _check_consumed(given: _Fields) -> dict[str, object]:
@@ -372,13 +360,12 @@ _CHECKS = {
 
 def _date_us(text: str) -> int | None:
     """Microseconds since 1970 of an ISO time that names its zone; None: it is none."""
+    if _DATE.fullmatch(text) is None:
+        return None
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
+        since = datetime.fromisoformat(text).astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    except (ValueError, OverflowError):  # no day of a calendar, or one before the first or behind the last it has
         return None
-    if found.tzinfo is None:
-        return None
-    since = found.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from shared.model.outcome import Declaration
+from shared.model.usage import NO_USAGE, Usage
+
 REFUSALS_KEPT = 16
 """Of one attempt, the last ones; those before them are only counted."""
 TYPES_KEPT = 16
@@ -27,7 +30,8 @@ class RefusalCode(StrEnum):
     SURROGATE = "surrogate"  # half of a pair
     NOT_JSON = "not_json"
     INVALID = "invalid"  # JSON, and no message; or one with a wrong field
-    LOST = "lost"  # bytes that were dropped from the output before they were read
+    TOO_MANY = "too_many"  # one more of its kind than an attempt may declare
+    LOST = "lost"  # bytes that were dropped from the output before they were read, or cannot be
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """A turn, a wait or an outcome that a line declares."""
+
+    line: int
+    declaration: Declaration
+
+
+@dataclass(frozen=True, slots=True)
 class Stretch:
     """What was read of an output in one go, all of which is recorded at once or not at all.
 
@@ -63,6 +75,7 @@ class Stretch:
         consumed: Numbers of inputs that the program says it has taken.
         declined: Ids of intents that it says it does not take.
         unknown: (type, how often) of messages that this version does not know.
+        usage: All that its lines report, added up. `said`: what they declare besides, in their order.
     """
 
     before: Place
@@ -71,6 +84,8 @@ class Stretch:
     declined: tuple[str, ...] = ()
     unknown: tuple[tuple[str, int], ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    usage: Usage = NO_USAGE
+    said: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +104,14 @@ class Stream:
     refusals: tuple[Refusal, ...] = ()
     unknown: Mapping[str, int] = field(default_factory=dict)
 
-    def then(self, stretch: Stretch) -> Stream:
-        """This, with a further stretch."""
+    def then(self, stretch: Stretch, refused: Iterable[Refusal] = ()) -> Stream:
+        """This, with a further stretch. `refused`: what was refused of it where it was recorded."""
+        refusals = (*stretch.refusals, *refused)
         return Stream(
             self.pin_epoch,
             stretch.after,
-            self.refused + len(stretch.refusals),
-            (*self.refusals, *stretch.refusals)[-REFUSALS_KEPT:],
+            self.refused + len(refusals),
+            (*self.refusals, *refusals)[-REFUSALS_KEPT:],
             _counted(self.unknown, stretch.unknown),
         )
 

@@ -22,10 +22,15 @@ COUNTED = (TURNS, ATTEMPTS)
 PLACES = Decimal("1e-12")
 AMOUNT_MAX = Decimal("1e12")
 UNITS_MAX = 16
+"""Of one report."""
+UNITS_KEPT = 64
+"""Different units of one attempt; what comes in a further one is refused."""
 
 
 _EXACT = Context(prec=80)  # wide enough for any sum of amounts
 _UNIT = re.compile(r"[a-z][a-z0-9_.-]{0,31}")
+_DECIMAL = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+TEXT_CHARS_MAX = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +53,16 @@ class Usage:
         further = ((unit, amount - counted.amount(unit)) for unit, amount in self.amounts)
         return Usage(tuple((unit, amount) for unit, amount in further if amount > 0))
 
+    def within(self, counted: Usage) -> tuple[Usage, tuple[str, ...]]:
+        """What of this may be added to what was counted, and the units that may not: an attempt has at most `UNITS_KEPT`."""
+        known = {unit for unit, _ in counted.amounts}
+        fresh = [unit for unit, _ in self.amounts if unit not in known]
+        refused = tuple(fresh[max(0, UNITS_KEPT - len(known)) :])
+        return Usage(tuple(each for each in self.amounts if each[0] not in refused)), refused
+
     def to_plain(self) -> dict[str, str]:
         """As it is stored: decimal text by unit."""
-        return {unit: format(amount, "f") for unit, amount in self.amounts}
+        return {unit: format(amount.normalize(_EXACT), "f") for unit, amount in self.amounts}
 
     @classmethod
     def from_plain(cls, raw: Mapping[str, str]) -> Usage:
@@ -110,9 +122,15 @@ def _amount(unit: str, value: object) -> Decimal:
     try:
         if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
             raise TypeError
+        if isinstance(value, str) and (len(value) > TEXT_CHARS_MAX or _DECIMAL.fullmatch(value) is None):
+            raise TypeError
         amount = Decimal(str(value))
         if not amount.is_finite() or not 0 <= amount <= AMOUNT_MAX:
             raise RefusedError(f"{amount} {unit}: an amount is a number from 0 to {AMOUNT_MAX:f}", code="usage_invalid")
-    except (InvalidOperation, TypeError):
-        raise RefusedError(f"{unit}: {str(value)[:40]!r} is no amount", code="usage_invalid") from None
+    except (InvalidOperation, TypeError, ValueError):  # also of an integer with more digits than Python turns into text
+        raise RefusedError(f"{unit}: {_shown(value)} is no amount", code="usage_invalid") from None
     return amount.quantize(PLACES, ROUND_CEILING).normalize() if amount else Decimal(0)
+
+
+def _shown(value: object) -> str:
+    return repr(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"

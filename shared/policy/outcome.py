@@ -5,14 +5,10 @@ Rule: requirements O06–O08, O15, M02: what nobody saw the end of is never a su
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shared.errors import RefusedError
 from shared.model.attempt import AttemptState, Ending, FailureClass
-from shared.model.outcome import DeclarationKind, Outcome, OutcomeKind, Recorded
-from shared.model.usage import NO_USAGE, Usage, usage_of
+from shared.model.outcome import Outcome, OutcomeKind
 
 TOLD_CHARS_MAX = 300
 
@@ -69,18 +65,6 @@ def end_of(observed: Ending, outcome: Outcome) -> End:
             return _waiting(observed, outcome)
         case _:
             return observed
-
-
-def usage_reported(recorded: Iterable[Recorded]) -> tuple[Usage, str | None]:
-    """All that an attempt's program reported over its segments, and why some of it was not taken; None: all was. Rule: B02, B03."""
-    total, refused = NO_USAGE, None
-    for one in recorded:
-        if one.declaration.kind is DeclarationKind.USAGE:
-            try:
-                total = total.plus(usage_of(json.loads(one.declaration.body)["units"]))
-            except RefusedError as error:
-                refused = str(error)
-    return total, refused
 
 
 def _waiting(observed: Ending, outcome: Outcome) -> End:

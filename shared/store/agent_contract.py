@@ -11,6 +11,7 @@ from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import LeaseKey
 from shared.model.intent import Delivered, DueIntent, Intent
 from shared.model.stream import Stream, Stretch
+from shared.store.values import FaultyStream
 
 
 class AgentReads(Protocol):
@@ -18,6 +19,9 @@ class AgentReads(Protocol):
 
     def stream(self, attempt_id: AttemptId) -> Stream | None:
         """How far the attempt's output was read; None: nothing of it yet."""
+
+    def faulty_streams(self, *, since_at_us: int, limit: int) -> list[FaultyStream]:
+        """Outputs in which lines were refused or not known, of attempts that run or ended since then; last read first."""
 
     def intents(self, work_id: WorkId, *, limit: int = 64) -> list[Intent]:
         """The last intents of a Work, in order."""
@@ -48,9 +52,19 @@ class AgentTransitions(Protocol):
         """
 
     def follow(self, key: LeaseKey, pin_epoch: int, stretch: Stretch) -> None:
-        """Record a stretch of the attempt's output as read: how far, what the program took, what it does not take, what was
-        refused. An input it took settles its intent, also one that is just being handed over.
+        """Record a stretch of the attempt's output as read: how far, what the program used, declared and took, what it does not take,
+        what was refused. An input it took settles its intent, also one that is just being handed over. What there is no room for is
+        refused line by line, and the rest counts.
         Raises RefusedError: the output was read further, or less far, than where the stretch begins. Fenced. Rule: T02.
+        """
+
+    def report_late(self, attempt_id: AttemptId, *, expected_epoch: int, pin_epoch: int, stretch: Stretch) -> None:
+        """Record a stretch of the output of an attempt that ended before it was read, by whoever proves its stop.
+
+        Its usage is charged, and the inputs that the program took while it ran are spent where the end spent those it had. What it
+        declared of its end or of a turn is never applied: the attempt was fenced before. All of it is told by one event.
+        Raises RefusedError: the attempt has not ended at that epoch, its stop is confirmed already, or the output was read further,
+        or less far, than where the stretch begins. Rings the coordinator. Rule: B03, T02.
         """
 
     def dispatch(self, key: LeaseKey, number: int) -> int | None:

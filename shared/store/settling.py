@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.ids import AttemptId, work_of
 from shared.model.attempt import Ending, Snapshot
-from shared.model.outcome import Outcome
+from shared.model.outcome import Outcome, outcome_of
 from shared.model.work import WorkChange
 from shared.policy.settle import Before, settle
 from shared.store.contract import ReadTx
@@ -21,13 +21,14 @@ def change_after(
 
     Args:
         pinned: By the attempt, where the caller has it at hand. Its inputs are consumed, so whatever is pending came besides.
-        outcome: What is applied with this end; inputs that it names as taken are not pending. Rule: O01.
+        outcome: What is applied with this end, where the caller has that at hand. Inputs that the program said it took are not
+            pending, whatever the end. Rule: O01.
     """
     work_id = work_of(attempt_id)
     work, snapshot = tx.work_outline(work_id), pinned or tx.snapshot(attempt_id)
     assert work is not None, "an attempt has its Work"
     assert snapshot is not None, "and its snapshot"
-    taken = () if outcome is None else outcome.consumed
+    taken = (outcome or outcome_of(tx.declarations(attempt_id, unapplied=True))).consumed
     pending = tx.pending_inputs(work_id, limit=len(taken) + 1)
     before = Before(
         work,

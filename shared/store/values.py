@@ -13,6 +13,7 @@ from shared.model.attempt import Attempt, LeaseKey, Snapshot
 from shared.model.budget import Budget
 from shared.model.evidence import ProcessIdentity
 from shared.model.settings import Config
+from shared.model.stream import Stream
 from shared.model.wait import Awaited, Wake
 from shared.model.work import Input, Reason, Work, WorkState
 from shared.policy.capacity import Usage
@@ -22,6 +23,15 @@ PERSON = "person"
 
 GateVerdict = Literal["admitted", "refused"]
 """How a gate settles its hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyStream:
+    """An agent's output in which not every line was understood. `is_live`: its attempt has not ended."""
+
+    attempt_id: AttemptId
+    stream: Stream
+    is_live: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, LeaseKey
 from shared.model.event import NewEvent
 from shared.model.outcome import Declaration, Outcome, Recorded
-from shared.model.usage import NO_USAGE, Usage
+from shared.model.usage import Usage
 from shared.model.wait import Awaited, Wake
 from shared.store.values import Claimed, ClaimRefused, ResumeRequest, Woken
 
@@ -22,6 +22,9 @@ class WaitReads(Protocol):
 
     def declarations(self, attempt_id: AttemptId, *, unapplied: bool = False) -> list[Recorded]:
         """What the attempt declared, in order: all of it, or what was not applied yet."""
+
+    def reported(self, attempt_id: AttemptId) -> Usage:
+        """All that the attempt's program reported to have consumed, through either door; charged or not yet."""
 
     def awaited(self, work_id: WorkId) -> Awaited | None:
         """What the Work waits for, or what has come and waits for a slot; None: nothing."""
@@ -40,14 +43,16 @@ class WaitTransitions(Protocol):
     """Transitions of workers, of whoever publishes, and the one of the leader that resumes."""
 
     def declare(self, key: LeaseKey, declarations: Sequence[Declaration]) -> None:
-        """Record what the running program declares, unapplied.
+        """Record what the running program declares: usage is added up at once, and charged by whatever ends the attempt; the rest is
+        kept unapplied.
 
         A declaration's key within the attempt makes it one: the same again is answered and writes nothing.
-        Raises DeclarationError: its key was used for another declaration, or the segment has `DECLARATIONS_MAX` already.
-        Fenced. Rule: O15.
+        Raises DeclarationError: its key was used for another declaration, the segment has `DECLARATIONS_MAX` turns, waits or
+        outcomes already, or the attempt reported in `UNITS_KEPT` units already.
+        Fenced. Rule: O15, B03.
         """
 
-    def park(self, key: LeaseKey, outcome: Outcome, *, proof: str, usage: Usage = NO_USAGE) -> None:
+    def park(self, key: LeaseKey, outcome: Outcome, *, proof: str) -> None:
         """End the segment and let the attempt wait: its lease revoked, its pin cleared, its slot free, what is left of its
         time kept, its Work waiting, the wait registered and its timer armed, all at once. What was published since the
         wait was declared ends it at once.
@@ -55,7 +60,6 @@ class WaitTransitions(Protocol):
         Args:
             outcome: Of kind `waiting`, with a wait that resumes; what it says besides is applied as with `finish`.
             proof: That nothing of the segment is left.
-            usage: All that the attempt is reported to have consumed, its running time apart.
         Fenced. Rings the coordinator. Rule: O08, E13.
         """
 

@@ -33,9 +33,9 @@ A, E, W, V = AttemptState, AttemptEvent, WorkState, WorkEvent
 
 TO_COME: dict[str, set[Step]] = {
     "a parked attempt ends, and not by a cancel": {(A.PARKED, one) for one in (E.FAILED, E.TIMED_OUT, E.INTERRUPTED)},
-    "inputs are taken back": {(W.READY, V.EXHAUSTED_INPUT)},
+    "an input turns out to be taken: agents are not among these lives": {(W.READY, V.EXHAUSTED_INPUT)},
 }
-"""Steps that no transition takes yet, by what has to come first."""
+"""Steps that these lives do not take, by what would have to come first."""
 STEPS_OF_TABLES: set[Step] = {*ATTEMPT_STEPS}
 STEPS_OF_TABLES |= {*WORK_STEPS}
 TAKEN = STEPS_OF_TABLES - set().union(*TO_COME.values())

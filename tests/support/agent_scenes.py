@@ -8,6 +8,7 @@ from shared.ids import work_of
 from shared.model.attempt import LeaseKey
 from shared.model.intent import Delivered, Intent
 from shared.model.stream import Place, Refusal, RefusalCode, Stretch
+from shared.model.usage import Usage
 from shared.store.contract import Tx
 from tests.support.stores import World
 
@@ -55,6 +56,15 @@ def follow(world: World) -> Callable[[Tx], object]:
     return lambda tx: tx.follow(key, 1, stretch)
 
 
+def report_late(world: World) -> Callable[[Tx], object]:
+    key = world.running(world.worker())
+    intent = accepted(world, key)
+    assert intent.input is not None
+    world.store.write(lambda tx: tx.interrupt(work_of(key.attempt_id), by="t", reason="t"))
+    stretch = Stretch(Place(), Place(10, 1), (intent.input,), usage=Usage.from_plain({"usd": "1"}))
+    return lambda tx: tx.report_late(key.attempt_id, expected_epoch=1, pin_epoch=1, stretch=stretch)
+
+
 def dispatch(world: World) -> Callable[[Tx], object]:
     key = world.running(world.worker())
     number = injected(world, key).number
@@ -71,6 +81,7 @@ AGENT_SCENES = {
     "inject": inject,
     "interrupt": interrupt,
     "follow": follow,
+    "report_late": report_late,
     "dispatch": dispatch,
     "acknowledge": acknowledge,
 }

@@ -23,7 +23,7 @@ from shared.model.intent import Delivered, Intent
 from shared.model.outcome import Declaration, declaration_of
 from shared.model.settings import Config, Settings
 from shared.model.stream import Place, Stretch
-from shared.policy.outcome import End, Park, end_of, usage_reported
+from shared.policy.outcome import End, Park, end_of
 from shared.policy.settle import ending_of_status
 from shared.store.settling import change_after
 from shared.store.values import Claimed, ClaimHeld, GateHold
@@ -125,16 +125,14 @@ class Talk:
             self.say(key, "outcome", body)
         self.mark(Mark.END, key)
         self.mark(Mark.GONE, key)
-        outcome, every = self.world.outcome(key), self.world.store.read(lambda tx: tx.declarations(key.attempt_id))
-        usage, _ = usage_reported(every)
+        outcome = self.world.outcome(key)
         end: End = end_of(ending_of_status(0, "S1"), outcome)
         if isinstance(end, Park):
-            self.world.store.write(lambda tx: tx.park(key, outcome, proof="S1", usage=usage))
+            self.world.store.write(lambda tx: tx.park(key, outcome, proof="S1"))
             return
         assert isinstance(end, Ending)
-        ending = replace(end, usage=usage)
         self.world.store.write(
-            lambda tx: tx.finish(key, ending, change_after(tx, key.attempt_id, ending, None, outcome), outcome=outcome)
+            lambda tx: tx.finish(key, end, change_after(tx, key.attempt_id, end, None, outcome), outcome=outcome)
         )
 
     def stop(self, key: LeaseKey) -> None:

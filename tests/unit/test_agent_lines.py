@@ -8,9 +8,10 @@ import pytest
 
 from shared.model.outcome import DeclarationKind
 from shared.model.stream import Place, Refusal, RefusalCode
+from shared.model.usage import Usage
 from worker.agents.lines import LINE_BYTES_MAX, Line, lines_of
 from worker.agents.messages import Heard, hear, understand
-from worker.agents.reading import Reading, read_stretch
+from worker.agents.reading import read_stretch
 
 OUTPUT = b'{"type":"log"}\n\nnot json\n{"type":"consumed","inputs":[3,4]}\n{"type":"later"}\nlast'
 
@@ -125,7 +126,6 @@ def test_a_surrogate_pair_that_is_whole_is_a_character() -> None:
     ("text", "kind"),
     [
         ('{"type":"turn","status":"done","comment":"x"}', DeclarationKind.TURN),
-        ('{"type":"usage","units":{"usd":0.25,"tokens":100}}', DeclarationKind.USAGE),
         ('{"type":"wait","timer":"5m","resume":true}', DeclarationKind.WAIT),
         ('{"type":"result","outcome":"completed","summary":"x","artifacts":["a"]}', DeclarationKind.OUTCOME),
         ('{"type":"result","outcome":"failed","permanent":true}', DeclarationKind.OUTCOME),
@@ -145,6 +145,8 @@ def test_messages_that_are_not_known_are_counted_and_mean_nothing() -> None:
     assert heard('{"type":"log","text":"x"}') == Heard()
     assert heard("  ") == Heard()
     assert heard('{"type":"consumed","inputs":[3]}') == Heard(consumed=(3,))
+    used = heard('{"type":"usage","units":{"usd":0.25,"tokens":100}}')
+    assert used == Heard(usage=Usage.from_plain({"usd": "0.25", "tokens": "100"}))
     assert heard('{"type":"not_accepting","id":"i3"}') == Heard(declined=("i3",))
 
 
@@ -157,15 +159,17 @@ def test_a_stretch_says_all_of_it_and_where_it_ends() -> None:
         "broken",
         '{"type":"consumed","inputs":[2,2]}',
         '{"type":"x"}',
+        '{"type":"usage","units":{"usd":0.1,"n":1}}',
         '{"type":"x"}',
+        '{"type":"usage","units":{"usd":0.2}}',
     ]
     data = "\n".join(lines).encode() + b"\nhalf"
 
-    reading: Reading = read_stretch(Place(), 0, data, understand, pin_epoch=4, at_end=False)
+    stretch = read_stretch(Place(), 0, data, understand, pin_epoch=4, at_end=False)
 
-    stretch = reading.stretch
-    assert (stretch.before, stretch.after) == (Place(), Place(len(data) - 4, 5))
+    assert (stretch.before, stretch.after) == (Place(), Place(len(data) - 4, 7))
+    assert stretch.usage == Usage.from_plain({"n": "1", "usd": "0.3"})
     assert (stretch.consumed, stretch.unknown) == ((2,), (("x", 2),))
     assert [refusal.line for refusal in stretch.refusals] == [2]
-    assert [one.key for one in reading.declarations] == ["out.4.1"]
-    assert json.loads(reading.declarations[0].body)["status"] == "done"
+    assert [(one.line, one.declaration.key) for one in stretch.said] == [(1, "out.4.1")]
+    assert json.loads(stretch.said[0].declaration.body)["status"] == "done"

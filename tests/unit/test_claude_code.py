@@ -62,12 +62,17 @@ def declared(message: object) -> dict[str, Any]:
     return {one.kind: json.loads(one.body) for one in heard(message).declarations}
 
 
+def used(message: object) -> dict[str, str]:
+    """What a line reports as consumed."""
+    return heard(message).usage.to_plain()
+
+
 def test_a_result_is_the_outcome_with_its_cost_and_tokens() -> None:
     found = declared(result())
 
     assert found[DeclarationKind.OUTCOME]["kind"] == "completed"
     assert found[DeclarationKind.OUTCOME]["summary"] == "Fixed the test."
-    assert found[DeclarationKind.USAGE]["units"] == {"usd": "0.0421", "tokens": "9400"}
+    assert used(result()) == {"usd": "0.0421", "tokens": "9400"}
     assert found[DeclarationKind.TURN] == {"status": "completed", "comment": ""}
 
 
@@ -139,13 +144,23 @@ def test_what_it_was_not_allowed_is_a_turn_for_a_person_to_see() -> None:
 
 @pytest.mark.parametrize(
     "usage",
-    [None, 3, [], {}, {"input_tokens": "many"}, {"input_tokens": -1}, {"input_tokens": True}, {"input_tokens": 10**30}],
+    [
+        None,
+        3,
+        [],
+        {},
+        {"input_tokens": "many"},
+        {"input_tokens": -1},
+        {"input_tokens": True},
+        {"input_tokens": 10**30},
+        {"input_tokens": 10**12 - 1, "output_tokens": 10**12 - 1},
+    ],
 )
 def test_usage_that_is_none_is_left_out_and_the_outcome_counts(usage: object) -> None:
-    found = declared(result(usage=usage, total_cost_usd="free"))
+    message = result(usage=usage, total_cost_usd="free")
 
-    assert found[DeclarationKind.OUTCOME]["kind"] == "completed"
-    assert DeclarationKind.USAGE not in found
+    assert declared(message)[DeclarationKind.OUTCOME]["kind"] == "completed"
+    assert used(message) == {}
 
 
 def test_lines_that_say_nothing_of_the_end_and_lines_that_are_new() -> None:
@@ -160,16 +175,18 @@ def test_lines_that_say_nothing_of_the_end_and_lines_that_are_new() -> None:
 def test_a_whole_session_comes_to_its_outcome(name: str, outcome: str | None) -> None:
     data = (FIXTURES / f"{name}.jsonl").read_bytes()
 
-    reading = read_stretch(Place(), 0, data, understand, pin_epoch=1, at_end=True)
+    stretch = read_stretch(Place(), 0, data, understand, pin_epoch=1, at_end=True)
 
-    outcomes = [json.loads(one.body) for one in reading.declarations if one.kind is DeclarationKind.OUTCOME]
+    outcomes = [
+        json.loads(one.declaration.body) for one in stretch.said if one.declaration.kind is DeclarationKind.OUTCOME
+    ]
     assert (outcomes[-1]["kind"] if outcomes else None) == outcome
-    assert reading.stretch.after.lines == len(data.splitlines())
+    assert stretch.after.lines == len(data.splitlines())
     if name == "limited":
         assert outcomes[-1]["retry"] == {"reset_at_us": 1893456000 * 10**6}
     if name == "broken":
-        assert [refusal.line for refusal in reading.stretch.refusals] == [3]
-        assert reading.stretch.unknown == (("of_a_later_version", 1),)
+        assert [refusal.line for refusal in stretch.refusals] == [3]
+        assert stretch.unknown == (("of_a_later_version", 1),)
 
 
 # --- the launch

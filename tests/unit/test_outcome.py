@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -19,9 +20,10 @@ from shared.model.outcome import (
     declaration_of,
     outcome_of,
     parse_json,
+    usage_declared,
 )
 from shared.model.usage import Usage
-from shared.policy.outcome import Park, Unproven, end_of, usage_reported
+from shared.policy.outcome import Park, Unproven, end_of
 from shared.policy.settle import ending_of_status
 
 GOOD: dict[str, tuple[str, object]] = {
@@ -126,15 +128,12 @@ def test_the_last_turn_and_the_last_of_waits_and_outcomes_count() -> None:
 
 
 @pytest.mark.req("O02")
-def test_usage_adds_up_and_inputs_are_kept_once() -> None:
-    declared = recorded(
-        ("usage", {"units": {"usd": "0.1"}}), ("consumed", {"inputs": [3, 1]}), ("usage", {"units": {"usd": "0.2"}}),
-        ("consumed", {"inputs": [1, 2]}),
-    )  # fmt: skip
-
-    outcome = outcome_of(declared)
-
-    assert (outcome.usage, outcome.consumed) == ((("usd", "0.3"),), (3, 1, 2))
+def test_inputs_are_kept_once() -> None:
+    assert outcome_of(recorded(("consumed", {"inputs": [3, 1]}), ("consumed", {"inputs": [1, 2]}))).consumed == (
+        3,
+        1,
+        2,
+    )
 
 
 @pytest.mark.req("O10")
@@ -149,12 +148,28 @@ def test_a_hint_says_when_or_that_nobody_knows() -> None:
 
 
 @pytest.mark.req("B02")
-def test_usage_that_is_refused_takes_nothing_of_the_rest() -> None:
-    usage, refused = usage_reported(recorded(("usage", {"units": {"usd": "0.5"}}), ("usage", {"units": {"turns": 1}})))
+@pytest.mark.parametrize(
+    ("units", "why"),
+    [
+        ({"turns": 1}, "turns are counted by tenure itself"),
+        ({"attempts": 1}, "attempts are counted by tenure itself"),
+        ({"USD": 1}, "'USD' is no name for a unit"),
+        ({"usd": -0.5}, "-0.5 usd: an amount is a number from 0 to 1000000000000"),
+        ({"usd": "1e13"}, "an amount is a number from 0"),
+        ({"usd": "٣"}, "usd: '٣' is no amount"),
+        ({"usd": "1_000"}, "usd: '1_000' is no amount"),
+        ({"usd": 10**5000}, "usd: a int is no amount"),
+        ({"usd": [1]}, "usd: a list is no amount"),
+        ({f"u{number}": 1 for number in range(17)}, "`units` has 1 to 16 units"),
+    ],
+)
+def test_usage_that_no_budget_could_count_is_refused_where_it_is_said(units: object, why: str) -> None:
+    with pytest.raises(DeclarationError, match=re.escape(why)) as caught:
+        declaration_of("k-1", "usage", {"units": units})
 
-    assert usage == Usage.from_plain({"usd": "0.5"})
-    assert refused is not None
-    assert "turns" in refused
+    assert caught.value.code in ("usage_invalid", "declaration_invalid")
+    good = declaration_of("k-1", "usage", {"units": {"usd": "0.50", "tokens": 3, "minutes": 1e-3}})
+    assert usage_declared(good) == Usage.from_plain({"minutes": "0.001", "tokens": "3", "usd": "0.5"})
 
 
 # --- how a segment ends

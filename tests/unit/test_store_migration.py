@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +202,30 @@ def test_life_goes_on_in_a_store_of_version_2(folder: Path) -> None:
     assert [event.attempt_id for event in turns] == ["w12.1"]
     assert (again, states["w12"], states["w17"]) == ("w9", WorkState.COMPLETED, WorkState.READY)
     assert check(home) == []
+
+
+@pytest.mark.req("B03")
+def test_what_a_running_program_had_reported_until_version_2_is_charged_with_its_end(folder: Path) -> None:
+    """It was added up at the end, and what was wrong in it refused there; since then it is added up when it is said."""
+    rows = [("u-1", {"usd": "0.5"}), ("u-2", {"usd": "0.25", "tokens": "3"}), ("u-3", {"turns": "1"})]
+    added = [
+        f"INSERT INTO declaration VALUES('w12.1','{key}','usage','{json.dumps({'units': units})}',{200 + at},1,1,NULL);"
+        for at, (key, units) in enumerate(rows)
+    ]
+    home = old_home(folder, VERSION_2.read_text() + "\n".join(added))
+    migrate(home, VirtualClock())
+    store = open_store(home, VirtualClock(), check=True)
+    name = AttemptId("w12.1")
+    assert store.read(lambda tx: tx.reported(name)).to_plain() == {"tokens": "3", "usd": "0.75"}
+    [key] = [one for one in store.read(lambda tx: tx.held(Incarnation("worker-1.1"))) if one.attempt_id == name]
+
+    store.write(lambda tx: tx.finish(key, SUCCEEDED, COMPLETED))
+
+    attempt = store.read(lambda tx: tx.attempt(name))
+    store.close()
+    assert attempt is not None
+    assert attempt.usage.amount("usd") == Decimal("0.75")
+    assert attempt.usage.amount("tokens") == 3
 
 
 @pytest.mark.req("F02")

@@ -17,6 +17,7 @@ from shared.store.sqlite import (
     reads,
     ready_reads,
     registration,
+    reporting,
     stops,
     work_reads,
     writing,
@@ -41,6 +42,29 @@ PLANS: dict[str, tuple[str, set[str]]] = {
             "SEARCH intent USING INDEX intent_work (work_id=?)",
             "SCAN (subquery-1)",
             "USE TEMP B-TREE FOR ORDER BY",
+        },
+    ),
+    "outputs with faults": (
+        agent_reads.FAULTY_STREAMS,
+        {"SCAN s USING INDEX stream_faulty", "SEARCH a USING INDEX sqlite_autoindex_attempt_1 (id=?)"},
+    ),
+    "inputs taken by the belt": (
+        reporting.CONSUME_DECLARED,
+        {
+            "LIST SUBQUERY 1",
+            "SCAN each VIRTUAL TABLE INDEX 3:",
+            "SEARCH d USING PRIMARY KEY (attempt_id=?)",
+            "SEARCH input USING INDEX input_consumer (consumed_by=? AND work_id=? AND rowid=?)",
+        },
+    ),
+    "an input taken late": (
+        agents.TAKEN_LATE,
+        {
+            "SCALAR SUBQUERY 1",
+            "SCALAR SUBQUERY 2",
+            "SEARCH input USING INTEGER PRIMARY KEY (rowid=?)",
+            "SEARCH intent USING INDEX intent_input (input=?)",
+            "SEARCH spent USING INDEX input_consumer (consumed_by=?)",
         },
     ),
     "output of an attempt": (agent_reads.STREAM, {"SEARCH stream USING PRIMARY KEY (attempt_id=?)"}),

@@ -87,6 +87,11 @@ def declared(site: Site, name: AttemptId) -> list[str]:
     return [one.declaration.key for one in site.world.store.read(lambda tx: tx.declarations(name))]
 
 
+def reported(site: Site, name: AttemptId) -> dict[str, str]:
+    """What its program reported to have consumed."""
+    return site.world.store.read(lambda tx: tx.reported(name)).to_plain()
+
+
 # --- the launch
 
 
@@ -169,7 +174,8 @@ def test_what_an_agent_says_is_recorded_while_it_runs_and_how_far_it_was_read(si
     assert found.place == Place(len(shim.out), 4)
     assert [(one.line, one.code) for one in found.refusals] == [(2, RefusalCode.NOT_JSON)]
     assert found.unknown == {"later": 1}
-    assert declared(site, name) == ["out.1.1", "out.1.4"]
+    assert declared(site, name) == ["out.1.1"]
+    assert reported(site, name) == {"usd": "1"}
     assert site.attempt(name).state is AttemptState.RUNNING
 
 
@@ -186,7 +192,8 @@ def test_all_of_it_is_read_before_the_end_is_written(site: Site) -> None:
     site.settle()
 
     assert stream(site, name).place == Place(len(shim.out), 20_002)
-    assert declared(site, name) == ["out.1.20001", "out.1.20002"]
+    assert declared(site, name) == ["out.1.20001"]
+    assert reported(site, name) == {"usd": "1"}
     assert site.attempt(name).state is AttemptState.SUCCEEDED
 
 

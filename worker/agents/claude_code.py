@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from shared.model.outcome import SUMMARY_CHARS_MAX, Declaration, declaration_of
+from shared.model.usage import Usage, usage_of
 from worker.agents.messages import NOTHING, Heard
 
 NO_END = frozenset(
@@ -37,7 +38,7 @@ def understand(message: Mapping[str, object], key: str) -> Heard:
     if kind == "rate_limit_event":
         return Heard(declarations=_rejected(message, key))
     if kind == "result":
-        return Heard(declarations=(*_usage(message, key), *_turn(message, key), *_outcome(message, key)))
+        return Heard(declarations=(*_turn(message, key), *_outcome(message, key)), usage=_usage(message))
     return Heard(unknown=kind)
 
 
@@ -90,7 +91,7 @@ def _retry(resets_at: object) -> Mapping[str, object]:
     return {"reset_at": datetime.fromtimestamp(seconds, UTC).isoformat()}
 
 
-def _usage(message: Mapping[str, object], key: str) -> tuple[Declaration, ...]:
+def _usage(message: Mapping[str, object]) -> Usage:
     """Its cost and tokens; amounts that are none are left out, the rest counts."""
     units: dict[str, object] = {}
     cost = message.get("total_cost_usd")
@@ -99,9 +100,9 @@ def _usage(message: Mapping[str, object], key: str) -> tuple[Declaration, ...]:
     usage = message.get("usage")
     if isinstance(usage, dict):
         counts = [usage[name] for name in _TOKENS if isinstance(usage.get(name), int) and _is_amount(usage[name])]
-        if counts:
+        if counts and _is_amount(sum(counts)):
             units["tokens"] = sum(counts)
-    return (declaration_of(f"{key}.usage", "usage", {"units": units}),) if units else ()
+    return usage_of(units)
 
 
 def _is_amount(value: object) -> bool:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from shared.errors import DeclarationError
-from shared.model.outcome import Declaration, declaration_of
+from shared.model.outcome import Declaration, declaration_of, usage_declared
 from shared.model.stream import WHY_CHARS_MAX, Refusal, RefusalCode
+from shared.model.usage import NO_USAGE, Usage
 from worker.agents.lines import Line
 
-DECLARED = frozenset({"turn", "wait", "usage"})
+DECLARED = frozenset({"turn", "wait"})
 _SURROGATES = range(0xD800, 0xE000)
 
 
@@ -21,6 +22,7 @@ class Heard:
     """What one line says.
 
     Attributes:
+        declarations: Turns, waits, outcomes.
         unknown: Its type, when this version does not know it; it is kept in the output, counted, and means nothing else.
     """
 
@@ -28,6 +30,7 @@ class Heard:
     consumed: tuple[int, ...] = ()
     declined: tuple[str, ...] = ()
     unknown: str | None = None
+    usage: Usage = NO_USAGE
 
 
 NOTHING = Heard()
@@ -81,6 +84,8 @@ def understand(message: Mapping[str, object], key: str) -> Heard:
         case "result":
             body["kind"] = body.pop("outcome", None)
             return Heard(declarations=(declaration_of(key, "outcome", body),))
+        case "usage":
+            return Heard(usage=usage_declared(declaration_of(key, kind, body)))
         case "consumed":
             checked = json.loads(declaration_of(key, kind, body).body)
             return Heard(consumed=tuple(checked["inputs"]))

@@ -1,12 +1,11 @@
-"""Reading on in an agent's output: bytes to one stretch that is recorded whole, and what it declares. Pure."""
+"""Reading on in an agent's output: bytes to one stretch that is recorded whole. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
-from shared.model.outcome import Declaration
-from shared.model.stream import Place, Refusal, Stretch
+from shared.model.stream import Place, Refusal, Said, Stretch
+from shared.model.usage import NO_USAGE
 from worker.agents.lines import lines_of
 from worker.agents.messages import Language, hear
 
@@ -14,18 +13,9 @@ READ_BYTES = 256 * 1024
 """At most, in one go; four lines of the greatest length."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One stretch and what its lines declare, in their order. `has_more`: there may be more to read right away."""
-
-    stretch: Stretch
-    declarations: tuple[Declaration, ...]
-    has_more: bool
-
-
 def read_stretch(
     place: Place, offset: int, data: bytes, language: Language, *, pin_epoch: int, at_end: bool
-) -> Reading:
+) -> Stretch:
     """What a piece of output says.
 
     Args:
@@ -34,7 +24,8 @@ def read_stretch(
     """
     after, lines, passed_over = lines_of(place, offset, data, at_end=at_end)
     refusals: list[Refusal] = list(passed_over)
-    declarations: list[Declaration] = []
+    said: list[Said] = []
+    usage = NO_USAGE
     consumed: dict[int, None] = {}
     declined: dict[str, None] = {}
     unknown: Counter[str] = Counter()
@@ -43,11 +34,14 @@ def read_stretch(
         if isinstance(heard, Refusal):
             refusals.append(heard)
             continue
-        declarations += heard.declarations
+        said += [Said(line.number, declaration) for declaration in heard.declarations]
+        if heard.usage.amounts:
+            usage = usage.plus(heard.usage)
         consumed |= dict.fromkeys(heard.consumed)
         declined |= dict.fromkeys(heard.declined)
         if heard.unknown is not None:
             unknown[heard.unknown] += 1
     refusals.sort(key=lambda refusal: refusal.line)
-    stretch = Stretch(place, after, tuple(consumed), tuple(declined), tuple(unknown.items()), tuple(refusals))
-    return Reading(stretch, tuple(declarations), has_more=after.offset > place.offset and bool(data))
+    return Stretch(
+        place, after, tuple(consumed), tuple(declined), tuple(unknown.items()), tuple(refusals), usage, tuple(said)
+    )

@@ -11,8 +11,13 @@ from shared.model.intent import DueIntent, Fate, Intent, IntentKind
 from shared.model.stream import Place, Refusal, RefusalCode, Stream
 from shared.store.sqlite.connection import Connection, Row
 from shared.store.sqlite.fragments import LIVE
+from shared.store.values import FaultyStream
 
 STREAM = "SELECT * FROM stream WHERE attempt_id = ?"
+FAULTY_STREAMS = """SELECT s.*, a.ended_at_us IS NULL AS is_live FROM stream AS s INDEXED BY stream_faulty
+  JOIN attempt AS a ON a.id = s.attempt_id WHERE (s.refused > 0 OR s.unknown <> '{}')
+    AND (a.ended_at_us IS NULL OR a.ended_at_us >= :since)
+  ORDER BY s.read_at_us DESC LIMIT :limit + 0"""
 INTENT = "SELECT * FROM intent WHERE number = ?"
 INTENTS = "SELECT * FROM (SELECT * FROM intent WHERE work_id = ? ORDER BY number DESC LIMIT ? + 0) ORDER BY number"
 DUE_INTENTS = f"""SELECT i.*, l.epoch AS lease_epoch, n.body AS body FROM intent AS i INDEXED BY intent_due
@@ -33,6 +38,11 @@ class AgentReads:
         """See `AgentReads.stream`."""
         row = self._db.one(STREAM, (attempt_id,))
         return None if row is None else _stream_of(row)
+
+    def faulty_streams(self, *, since_at_us: int, limit: int) -> list[FaultyStream]:
+        """See `AgentReads.faulty_streams`."""
+        rows = self._db.rows(FAULTY_STREAMS, {"since": since_at_us, "limit": limit})
+        return [FaultyStream(AttemptId(row["attempt_id"]), _stream_of(row), bool(row["is_live"])) for row in rows]
 
     def intents(self, work_id: WorkId, *, limit: int = 64) -> list[Intent]:
         """See `AgentReads.intents`."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from shared.boundary import Boundary
-from shared.errors import KeyReusedError, NotFoundError, RefusedError
+from shared.errors import DeclarationError, KeyReusedError, NotFoundError, RefusedError
 from shared.ids import AttemptId, WorkId
-from shared.model.attempt import Attempt, AttemptState, Ending, LeaseKey
+from shared.model.attempt import Attempt, AttemptState, Ending, Exclusion, LeaseKey
 from shared.model.intent import Delivered, Fate, Intent, IntentKind
-from shared.model.stream import Place, Stream, Stretch
+from shared.model.stream import REFUSALS_KEPT, WHY_CHARS_MAX, Place, Refusal, RefusalCode, Stream, Stretch
+from shared.model.usage import Usage
 from shared.model.work import Reason, Work, WorkChange, WorkState
 from shared.policy.steps import WorkEvent, is_final_work
 from shared.policy.submission import input_digest
 from shared.store.sqlite.agent_reads import stream_params
 from shared.store.sqlite.commands import INSERT_INPUT, INSERT_SUBMISSION, Commands
 from shared.store.sqlite.ends import Ends
+from shared.store.sqlite.rows import json_text
 from shared.wake import COORDINATOR
 
 INSERT_INTENT = """INSERT INTO intent (kind, work_id, attempt_id, input, fate, tries, requested_by, accepted_at_us, settled_at_us, why)
@@ -27,6 +31,11 @@ SET_STREAM = """INSERT INTO stream (attempt_id, pin_epoch, offset_bytes, lines, 
     refused = :refused, refusals = :refusals, unknown = :unknown, read_at_us = :wall"""
 TAKEN = """UPDATE input SET consumed_by = :attempt WHERE number = :input AND work_id = :work AND consumed_by IS NULL
   AND EXISTS (SELECT 1 FROM intent WHERE input = :input AND attempt_id = :attempt AND tries > 0) RETURNING number"""
+TAKEN_LATE = """UPDATE input SET consumed_by = :attempt WHERE number = :input AND work_id = :work AND consumed_by IS NULL
+  AND EXISTS (SELECT 1 FROM intent WHERE input = :input AND attempt_id = :attempt AND tries > 0)
+  AND EXISTS (SELECT 1 FROM input AS spent WHERE spent.consumed_by = :attempt) RETURNING number"""
+IS_BUDGETED = "SELECT EXISTS (SELECT 1 FROM budget)"
+SET_USAGE = "UPDATE attempt SET usage = :usage WHERE id = :attempt AND exclusion = 'held' RETURNING id"
 SETTLE_TAKEN = """UPDATE intent SET fate = 'consumed', settled_at_us = :wall
   WHERE input = :input AND attempt_id = :attempt AND settled_at_us IS NULL RETURNING number"""
 DECLINED = """UPDATE intent SET fate = 'not_accepting', settled_at_us = :wall, why = 'its program says so'
@@ -92,22 +101,94 @@ class Agents(Commands, Ends):
         """See `AgentTransitions.follow`."""
         self._note(Boundary.STREAM_COMMIT)
         attempt = self._held(key)
-        known = self.stream(key.attempt_id)
+        known = self._read_up_to(key.attempt_id, pin_epoch, stretch)
+        refused = self._record_said(attempt, stretch)
+        refused += self._record_usage(attempt, stretch)
+        self._set_stream(attempt, known, stretch, refused)
+        for number in stretch.consumed:
+            self._take(attempt, number)
+        for name in stretch.declined:
+            self._decline(key, name)
+
+    def _read_up_to(self, name: AttemptId, pin_epoch: int, stretch: Stretch) -> Stream:
+        """What is known of the output; the stretch has to begin where that ends. Raises RefusedError."""
+        known = self.stream(name)
         if known is None:
             known = Stream(pin_epoch)
         elif known.pin_epoch != pin_epoch:
             known = Stream(pin_epoch, Place(), known.refused, known.refusals, known.unknown)
         if known.place != stretch.before:
-            raise RefusedError(f"the output of {key.attempt_id} was read up to {known.place.offset} meanwhile")
-        params = self._key(key) | stream_params(known.then(stretch))
-        self._db.rows(SET_STREAM, params | {"wall": self._now.wall_us})
-        for number in stretch.consumed:
-            self._take(attempt, number)
-        for name in stretch.declined:
-            self._decline(key, name)
-        for refusal in stretch.refusals:
-            told = {"line": refusal.line, "code": refusal.code, "why": refusal.why}
-            self._event("stream.refused", told, attempt=key.attempt_id, epoch=key.epoch)
+            raise RefusedError(f"the output of {name} was read up to {known.place.offset} meanwhile")
+        return known
+
+    def _record_said(self, attempt: Attempt, stretch: Stretch) -> list[Refusal]:
+        """What a stretch declares; what there is no room for is refused by itself, and the rest counts."""
+        refused = []
+        for said in stretch.said:
+            try:
+                self._record(attempt, said.declaration)
+            except DeclarationError as error:
+                code = RefusalCode.TOO_MANY if error.code == RefusalCode.TOO_MANY else RefusalCode.INVALID
+                refused.append(Refusal(said.line, code, str(error)[:WHY_CHARS_MAX]))
+        return refused
+
+    def _record_usage(self, attempt: Attempt, stretch: Stretch) -> list[Refusal]:
+        units = self._add_usage(attempt.id, stretch.usage)
+        why = f"it reported in too many units already: no room for {', '.join(units)}"
+        return [Refusal(stretch.after.lines, RefusalCode.TOO_MANY, why[:WHY_CHARS_MAX])] if units else []
+
+    def _set_stream(self, attempt: Attempt, known: Stream, stretch: Stretch, refused: list[Refusal]) -> None:
+        """Write how far it was read. Of what was refused the first lines are events; all of it is counted."""
+        params = stream_params(known.then(stretch, refused)) | {"attempt": attempt.id, "wall": self._now.wall_us}
+        self._db.rows(SET_STREAM, params)
+        told = max(0, REFUSALS_KEPT - known.refused)
+        for refusal in [*stretch.refusals, *refused][:told]:
+            facts = {"line": refusal.line, "code": refusal.code, "why": refusal.why}
+            self._event("stream.refused", facts, attempt=attempt.id, epoch=attempt.epoch)
+
+    def report_late(self, attempt_id: AttemptId, *, expected_epoch: int, pin_epoch: int, stretch: Stretch) -> None:
+        """See `AgentTransitions.report_late`."""
+        self._note(Boundary.STREAM_COMMIT, COORDINATOR)
+        attempt = self.attempt(attempt_id)
+        if attempt is None or attempt.epoch != expected_epoch or attempt.ended_at_us is None:
+            raise RefusedError(f"{attempt_id} has not ended at epoch {expected_epoch}")
+        if attempt.exclusion is Exclusion.RELEASED:
+            raise RefusedError(f"the stop of {attempt_id} is confirmed: what it said before is settled")
+        known = self._read_up_to(attempt_id, pin_epoch, stretch)
+        self._set_stream(attempt, known, stretch, self._record_usage(attempt, stretch))
+        charged = self.reported(attempt_id).beyond(attempt.usage)
+        if charged.amounts:
+            self._charge_late(attempt, charged)
+        taken = [number for number in stretch.consumed if self._take_late(attempt, number)]
+        if taken:
+            self._rest_again(attempt.work_id)
+        not_applied = Counter(said.declaration.kind.value for said in stretch.said)
+        told = {"usage": charged.to_plain(), "consumed": taken, "not_applied": dict(not_applied)}
+        if any(told.values()):
+            self._event("report.late", told, attempt=attempt_id, epoch=attempt.epoch)
+
+    def _charge_late(self, attempt: Attempt, further: Usage) -> None:
+        """Stage what an ended attempt is known to have consumed besides. Its exclusion is held: nobody else does."""
+        if self._db.value(IS_BUDGETED):
+            self._stage_further(attempt, further)
+        usage = json_text(attempt.usage.plus(further).to_plain())
+        row = self._db.one(SET_USAGE, {"attempt": attempt.id, "usage": usage})
+        assert row is not None, "it was read in this transaction"
+
+    def _take_late(self, attempt: Attempt, number: int) -> bool:
+        """An input that the program took before its end, and that waits: it is spent with the attempt's others, if those are.
+
+        Where the end gave back what the attempt had, this input comes again as well: an attempt takes all of it, or nothing.
+        """
+        params = {"attempt": attempt.id, "input": number, "work": attempt.work_id}
+        return self._db.one(TAKEN_LATE, params) is not None
+
+    def _rest_again(self, work_id: WorkId) -> None:
+        """Standing Work that was to run for an input which has turned out to be taken."""
+        work = self._work_or_refuse(work_id)
+        if work.state is WorkState.READY and not self.pending_inputs(work_id, limit=1):
+            rests = WorkChange(WorkState.IDLE, None, None, work.admission_failures, work.failures_used)
+            self._step_work(work, WorkEvent.EXHAUSTED_INPUT, rests)
 
     def _take(self, attempt: Attempt, number: int) -> None:
         """The program took an input that it was handed."""

@@ -24,7 +24,8 @@ from shared.store.sqlite.writing import Writing
 
 METERED = """SELECT (SELECT body FROM snapshot WHERE attempt_id = :attempt) AS body,
     (SELECT coalesce(sum(active_us), 0) FROM segment WHERE attempt_id = :attempt) AS ended_us,
-    EXISTS (SELECT 1 FROM budget) AS budgeted"""
+    EXISTS (SELECT 1 FROM budget) AS budgeted,
+    (SELECT usage FROM report WHERE attempt_id = :attempt) AS reported"""
 STAGE = """INSERT INTO usage_pending (attempt_id, work_id, scope, usage, staged_at_us)
   VALUES (:attempt, :work, :scope, :usage, :wall)"""
 TAKE_STAGED = """DELETE FROM usage_pending WHERE id IN (SELECT id FROM usage_pending ORDER BY id LIMIT ? + 0)
@@ -55,19 +56,29 @@ class Charging(Writing):
     def _stage(self, attempt: Attempt, reported: Usage) -> str:
         """Stage what of an attempt's usage was not staged before; gives what its row says from now on.
 
-        Nothing is staged while no budget was ever configured. Its running time counts up to now, the open segment included.
+        That is what its program reported so far, whoever ends it and whether or not that one heard it, and its running time up to
+        now, the open segment included. Nothing is staged while no budget was ever configured.
+
+        Args:
+            reported: All that was consumed besides.
         """
         row = self._db.one(METERED, {"attempt": attempt.id})
         assert row is not None, "it selects from no table"
         used = reported
+        if row["reported"] is not None:
+            used = used.plus(Usage.from_plain(json.loads(row["reported"])))
         if _is_timed(row["body"], attempt):
             total_us = row["ended_us"] + attempt.segments_dropped_us + active_us(attempt, self._now)
             used = used.plus(time_used(total_us))
         further = used.beyond(attempt.usage)
-        if row["budgeted"] and further.amounts:
+        if row["budgeted"]:
+            self._stage_further(attempt, further)
+        return json_text(attempt.usage.plus(further).to_plain())
+
+    def _stage_further(self, attempt: Attempt, further: Usage) -> None:
+        if further.amounts:
             told = {"attempt": attempt.id, "work": attempt.work_id, "scope": attempt.scope}
             self._db.rows(STAGE, told | {"usage": json_text(further.to_plain()), "wall": self._now.wall_us})
-        return json_text(attempt.usage.plus(further).to_plain())
 
     def _settle_staged(self, budgets: Sequence[Budget], limit: int) -> int:
         """Charge what was staged, the first first; a budget takes only what was staged since it was first configured."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from shared.boundary import Boundary
-from shared.errors import DeclarationError, RefusedError
+from shared.errors import RefusedError
 from shared.model.attempt import SEGMENTS_KEPT, AttemptState, LeaseKey
 from shared.model.budget import Budget
 from shared.model.event import NewEvent
-from shared.model.outcome import DECLARATIONS_MAX, Declaration, Outcome
+from shared.model.outcome import Declaration, Outcome
 from shared.model.usage import NO_USAGE, TURNS, Usage
 from shared.model.wait import WaitState
 from shared.model.work import Reason, Work, WorkChange, WorkState
@@ -22,10 +22,6 @@ from shared.store.sqlite.takeover import Takeovers
 from shared.store.values import Claimed, ClaimRefused, ResumeRequest, Woken
 from shared.wake import COORDINATOR
 
-INSERT_DECLARATION = """INSERT INTO declaration (attempt_id, key, kind, body, seq, recorded_at_us, epoch)
-  VALUES (:attempt, :key, :kind, :body, :seq, :wall, :epoch)"""
-KNOWN = "SELECT kind, body FROM declaration WHERE attempt_id = ? AND key = ?"
-COUNT_SEGMENT = "SELECT count(*) FROM declaration WHERE attempt_id = ? AND applied_epoch IS NULL"
 PARK = f"""UPDATE attempt SET state = :state, recovered_from = NULL, invoke = NULL, isolated = 0, exclusion_proof = :proof,
     pin_epoch = NULL, pin_directory = NULL, pin_pid = NULL, pin_start_ticks = NULL, pin_boot_id = NULL, pin_pid_ns = NULL,
     pin_pidfs_ino = NULL, pin_directory_ino = NULL, pin_lock_ino = NULL, token_sha256 = NULL, usage = :usage, {CHARGE}
@@ -52,33 +48,18 @@ class Declares(Takeovers):
     def declare(self, key: LeaseKey, declarations: Sequence[Declaration]) -> None:
         """See `WaitTransitions.declare`."""
         self._note(Boundary.DECLARE_COMMIT)
-        self._held(key)
-        fresh = [one for one in declarations if not self._is_known(key, one)]
-        if fresh:
-            count = self._db.value(COUNT_SEGMENT, (key.attempt_id,))
-            if count + len(fresh) > DECLARATIONS_MAX:
-                raise DeclarationError(f"{key.attempt_id} declared {DECLARATIONS_MAX} things of this segment already")
-        for one in fresh:
-            told = {"kind": one.kind, "key": one.key}
-            seq = self._event("declaration.recorded", told, attempt=key.attempt_id, epoch=key.epoch)
-            params = {"key": one.key, "kind": one.kind, "body": one.body, "seq": seq, "wall": self._now.wall_us}
-            self._db.rows(INSERT_DECLARATION, params | {"attempt": key.attempt_id, "epoch": key.epoch})
+        attempt = self._held(key)
+        for one in declarations:
+            self._record(attempt, one)
 
-    def _is_known(self, key: LeaseKey, one: Declaration) -> bool:
-        """Whether this very declaration is recorded. Raises DeclarationError: another one has its key."""
-        row = self._db.one(KNOWN, (key.attempt_id, one.key))
-        if row is not None and (row["kind"], row["body"]) != (one.kind, one.body):
-            raise DeclarationError(f"the key {one.key!r} belongs to another declaration of {key.attempt_id}")
-        return row is not None
-
-    def park(self, key: LeaseKey, outcome: Outcome, *, proof: str, usage: Usage = NO_USAGE) -> None:
+    def park(self, key: LeaseKey, outcome: Outcome, *, proof: str) -> None:
         """See `WaitTransitions.park`. Raises RefusedError: there is no wait to resume from."""
         self._note(Boundary.PARK_COMMIT, COORDINATOR)
         if outcome.wait is None or not outcome.wait.resume:
             raise RefusedError(f"{key.attempt_id} cannot be parked: it named nothing to wait for and go on after")
         attempt = self._held(key)
         state = self._step_attempt(attempt, AttemptEvent.PARKED)
-        staged = self._stage(attempt, usage)
+        staged = self._stage(attempt, NO_USAGE)
         self._fenced(PARK, key, self._budget(attempt) | {"state": state, "proof": proof, "usage": staged})
         self._end_segment(attempt)
         self._revoke(attempt.id, "parked")

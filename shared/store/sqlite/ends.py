@@ -73,12 +73,11 @@ class Ends(Wakes):
             by: Who orders the stop, when there is no proof of one.
         """
         self._end_segment(attempt)
+        self._consume_declared(attempt)
         if attempt.state is AttemptState.PARKED:
             self._cancel_wait(attempt.work_id, ending.why)
         self._revoke(attempt.id, "ended" if ending.state is not AttemptState.CANCELLED else "cancelled")
         told = {"exit_status": ending.exit_status, "failure": ending.failure, "proof": ending.proof, "why": ending.why}
-        if ending.usage_refused is not None:
-            told["usage_refused"] = ending.usage_refused
         self._attempt_event(attempt, ending.state.value, ending.state, {**told, **facts})
         ended_seq = self.notes.last_seq
         self._return_intents(attempt)

@@ -6,6 +6,8 @@ schema is never seen. Triggers are created anew at the end, because a table tran
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ from sqlite_utils import Database, Migrations
 
 from shared.boundary import Boundary, commit
 from shared.clock import Clock
-from shared.errors import StoreUnavailableError
+from shared.errors import RefusedError, StoreUnavailableError
 from shared.home import Home
 from shared.model.instant import Instant
+from shared.model.usage import NO_USAGE, Usage, usage_of
 from shared.store.sqlite import checks
 from shared.store.sqlite.connection import PRAGMAS, Connection, translated
 from shared.store.sqlite.driver import sqlite3
@@ -36,6 +39,9 @@ ARM_BACKOFFS = """INSERT INTO timer
   FROM work AS w JOIN attempt AS a ON a.work_id = w.id AND a.number = w.attempts_used
   WHERE w.state = 'backoff' AND w.id NOT IN (SELECT work_id FROM timer WHERE state = 'armed')"""
 """Until version 2 a Work backed off without a timer, and only after launches that came to nothing."""
+
+USAGE_OF_THE_LIVE = """SELECT d.attempt_id, d.body FROM declaration AS d JOIN attempt AS a ON a.id = d.attempt_id
+  WHERE d.kind = 'usage' AND a.ended_at_us IS NULL ORDER BY d.attempt_id, d.seq"""
 
 migrations = Migrations("tenure")
 
@@ -67,9 +73,20 @@ def _second(db: Database) -> None:
 @migrations(name="0003_chains")
 def _third(db: Database) -> None:
     """Also takes `attempt.stream_offset` away: what was read of a program is told by `stream`."""
-    for table in ("input", "attempt", "published", "waking", "chain_refusal"):
+    for table in ("input", "attempt", "published", "waking", "chain_refusal", "report"):
         _bring(db, table)
+    _add_reports(db)
     _index(db)
+
+
+def _add_reports(db: Database) -> None:
+    """Until version 3 the usage that a program declared was added up at its end; what was wrong in it was refused there."""
+    reported: dict[str, Usage] = {}
+    for name, body in db.execute(USAGE_OF_THE_LIVE).fetchall():
+        with suppress(RefusedError):
+            reported[name] = reported.get(name, NO_USAGE).plus(usage_of(json.loads(body)["units"]))
+    for name, usage in reported.items():
+        db.execute("INSERT INTO report (attempt_id, usage) VALUES (?, ?)", (name, json_text(usage.to_plain())))
 
 
 def make_schema(connection: sqlite3.Connection, place: Place, now: Instant, file_inode: int) -> None:

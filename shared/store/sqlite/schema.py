@@ -251,8 +251,14 @@ TRIGGERS = (
         "attempt_ended",
         "UPDATE ON attempt",
         "OLD.ended_at_us IS NOT NULL AND (NEW.state <> OLD.state OR NEW.ended_at_us IS NOT OLD.ended_at_us"
-        " OR NEW.epoch <> OLD.epoch OR NEW.exit_status IS NOT OLD.exit_status OR NEW.usage <> OLD.usage)",
+        " OR NEW.epoch <> OLD.epoch OR NEW.exit_status IS NOT OLD.exit_status)",
         "an ended attempt was changed",
+    ),
+    _refuse(
+        "attempt_charged",
+        "UPDATE ON attempt",
+        "OLD.exclusion = 'released' AND NEW.usage <> OLD.usage",
+        "the usage of an attempt was changed after its stop was confirmed",
     ),
     _refuse(
         "attempt_released",

@@ -8,6 +8,9 @@ TABLES = (
   lines INTEGER NOT NULL, skipping INTEGER NOT NULL CHECK (skipping IN (0, 1)), refused INTEGER NOT NULL,
   refusals TEXT NOT NULL, unknown TEXT NOT NULL, read_at_us INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE report (
+  attempt_id TEXT PRIMARY KEY REFERENCES attempt (id), usage TEXT NOT NULL
+) STRICT, WITHOUT ROWID""",
     """CREATE TABLE intent (
   number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL CHECK (kind IN ('inject', 'interrupt')),
   work_id TEXT NOT NULL REFERENCES work (id), attempt_id TEXT REFERENCES attempt (id), input INTEGER,
@@ -21,6 +24,7 @@ TABLES = (
 )
 
 INDEXES = (
+    "CREATE INDEX stream_faulty ON stream (read_at_us) WHERE refused > 0 OR unknown <> '{}'",
     "CREATE INDEX intent_due ON intent (number) WHERE fate IN ('queued', 'dispatched')",
     "CREATE INDEX intent_work ON intent (work_id, number)",
     "CREATE INDEX intent_attempt ON intent (attempt_id)",

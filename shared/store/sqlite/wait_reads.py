@@ -7,6 +7,7 @@ import json
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt
 from shared.model.outcome import Recorded
+from shared.model.usage import NO_USAGE, Usage
 from shared.model.wait import Awaited, Wake
 from shared.store.sqlite import rows
 from shared.store.sqlite.connection import Row
@@ -29,6 +30,11 @@ class WaitReads(WorkReads):
         """See `WaitReads.declarations`."""
         which = "AND applied_epoch IS NULL" if unapplied else ""
         return [recorded_of_row(row) for row in self._db.rows(DECLARATIONS.format(which=which), (attempt_id,))]
+
+    def reported(self, attempt_id: AttemptId) -> Usage:
+        """See `WaitReads.reported`."""
+        text = self._db.value("SELECT usage FROM report WHERE attempt_id = ?", (attempt_id,))
+        return NO_USAGE if text is None else Usage.from_plain(json.loads(text))
 
     def awaited(self, work_id: WorkId) -> Awaited | None:
         """See `WaitReads.awaited`."""

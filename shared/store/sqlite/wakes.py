@@ -12,7 +12,7 @@ from shared.model.timer import TimerKind
 from shared.model.wait import Awaited
 from shared.model.work import Reason, WorkChange, WorkState
 from shared.policy.steps import WorkEvent
-from shared.store.sqlite.charging import Charging
+from shared.store.sqlite.reporting import CONSUME, Reporting
 from shared.store.sqlite.wait_rows import awaited_of_row
 from shared.wake import COORDINATOR
 
@@ -33,14 +33,13 @@ CANCEL_WAIT = """UPDATE wait SET state = 'cancelled', closed_at_us = :wall
   WHERE work_id = :work AND state IN ('registered', 'satisfied') RETURNING attempt_id, epoch"""
 MARK_APPLIED = """UPDATE declaration SET applied_epoch = :epoch
   WHERE attempt_id = :attempt AND applied_epoch IS NULL RETURNING key"""
-CONSUME = "UPDATE input SET consumed_by = :attempt WHERE number = :number AND work_id = :work AND consumed_by IS NULL"
 INSERT_WAKE_INPUT = "INSERT INTO input (work_id, body, accepted_at_us) VALUES (?, ?, ?) RETURNING number"
 ARM_WAIT = """INSERT INTO timer (work_id, kind, state, attempt_id, epoch, trigger_input, since_mono_us, boot_id, since_at_us,
     after_us, due_at_us, armed_seq, why)
   VALUES (:work, :kind, 'armed', :attempt, :epoch, NULL, :mono, :boot, :wall, :after, :due_at, :armed_seq, :why) RETURNING id"""
 
 
-class Wakes(Charging):
+class Wakes(Reporting):
     """Base of the transitions that publish, and of those that end or park an attempt."""
 
     def _publish(
@@ -77,7 +76,7 @@ class Wakes(Charging):
             "kind": outcome.kind,
             "summary": outcome.summary,
             "artifacts": outcome.artifacts,
-            "usage": dict(outcome.usage),
+            "usage": self.reported(attempt.id).beyond(attempt.usage).to_plain(),
             "consumed": outcome.consumed,
         }
         if any(told.values()):

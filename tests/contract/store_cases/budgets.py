@@ -428,18 +428,6 @@ def every_way_to_end_is_charged(world: World) -> None:
 LEFT = Ending(AttemptState.SUCCEEDED, 0, None, None, None, "t")
 
 
-@case(pytest.mark.req("B02"))
-def a_refused_report_keeps_the_outcome_and_is_told(world: World) -> None:
-    world.configure(USD)
-    key = world.running(world.worker())
-
-    world.store.write(lambda tx: tx.finish(key, replace(SUCCEEDED, usage_refused="NaN usd: no amount"), COMPLETED))
-
-    assert world.attempt(key.attempt_id).state is AttemptState.SUCCEEDED
-    assert told(world, "attempt.succeeded")[0]["usage_refused"] == "NaN usd: no amount"
-    assert "usage_refused" not in (spend(world, world.worker(), "1") and told(world, "attempt.succeeded")[1])
-
-
 # --- notices
 
 
