@@ -61,6 +61,7 @@ class Scene(StrEnum):
     SPEAKING = "speaking"  # a job says by its tool belt what it used, its turn and its outcome
     PARKING = "parking"  # a job has asked to wait for an event, and ends
     WAKING = "waking"  # a parked job, and the event comes that it waits for
+    DOZING = "dozing"  # a parked job, and the time comes until which it waits
     COMMAND = "command"  # a person calls for it
     INTERRUPT = "interrupt"  # a person interrupts an agent that runs
     NEW_HOME = "new home"  # nobody was here before
@@ -92,7 +93,7 @@ class Kept(StrEnum):
     TURN = "its turn was published once"
     INPUTS = "every input was seen once, taken once, and its intent says so"
     HANDED_ON = "the interrupted attempt's inputs are the next one's, which began once"
-    RESUMED_ONCE = "it was parked once, woken once by the event that was published once, and went on one epoch later"
+    RESUMED_ONCE = "it was parked once, woken once by the one event that there is for it, and went on one epoch later"
     ONE_INTENT = "what was asked for was accepted once"
 
 
@@ -104,7 +105,7 @@ class Kind(StrEnum):
     FAULTS = "faults"
 
 
-TOLD_APART = frozenset({Scene.INTERRUPT})
+TOLD_APART = frozenset({Scene.INTERRUPT, Scene.DOZING})
 """Scenes in which a role crosses a boundary that it crosses in another scene as well: named in the cell."""
 
 

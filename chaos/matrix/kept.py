@@ -14,7 +14,7 @@ from chaos.matrix.cell import Kept
 from chaos.notes import Note, Word
 from shared.ids import WorkId, work_of
 from shared.model.attempt import Attempt, AttemptState
-from shared.model.event import TURN_EVENT
+from shared.model.event import TIMER_EVENT, TURN_EVENT
 from shared.model.intent import Fate, IntentKind
 from shared.model.outcome import DeclarationKind
 from shared.store.contract import Event
@@ -123,17 +123,17 @@ def _resumed_once(history: History, work_id: WorkId) -> Iterator[str]:
         [event for event in events if event.kind == kind]
         for kind in ("attempt.parked", "wait.satisfied", "attempt.woken")
     )
-    published = [event.seq for event in history.events if _is_published_for(event, work_id)]
-    counts = [len(each) for each in (parked, satisfied, woken, published)]
+    ending = [event.seq for event in history.events if _ends_wait_of(event, work_id)]
+    counts = [len(each) for each in (parked, satisfied, woken, ending)]
     if counts != [1, 1, 1, 1]:
-        yield f"{work_id} was parked, satisfied, woken and published for {counts} times"
+        yield f"{work_id} was parked, satisfied, woken and called for {counts} times"
         return
     if woken[0].epoch != (parked[0].epoch or 0) + 1:
         yield f"{work_id} was parked at epoch {parked[0].epoch} and woken at {woken[0].epoch}"
     began = [note for note in _notes(history, work_id) if note.word is Word.BEGAN]
     told = [note.wake["seq"] for note in began if note.wake is not None]
-    if told != published or satisfied[0].data["by_seq"] != published[0]:
-        yield f"event {published} was published, {satisfied[0].data['by_seq']} ended the wait, the program was told {told}"
+    if told != ending or satisfied[0].data["by_seq"] != ending[0]:
+        yield f"event {ending} came for it, {satisfied[0].data['by_seq']} ended the wait, the program was told {told}"
 
 
 def _one_intent(history: History, work_id: WorkId) -> Iterator[str]:
@@ -176,7 +176,10 @@ def _events(history: History, work_id: WorkId) -> list[Event]:
     ]
 
 
-def _is_published_for(event: Event, work_id: WorkId) -> bool:
+def _ends_wait_of(event: Event, work_id: WorkId) -> bool:
+    """Whether it is what the Work waits for: published with its name, or its time."""
+    if event.kind == TIMER_EVENT:
+        return event.attempt_id is not None and work_of(event.attempt_id) == work_id
     return event.kind == "event.published" and event.data.get("correlate") == work_id
 
 

@@ -33,6 +33,7 @@ Told = Mapping[str, object]
 
 _SAYS = asdict(manners.Scene(Ends.COMPLETED, turns=("done",)))
 _WAITS = asdict(manners.Scene(Ends.PARKS, uses=0, event=EVENT))
+_DOZES = asdict(manners.Scene(Ends.PARKS, uses=0, timer="3s"))
 _PLAYER = (sys.executable, "-P", "-m", "chaos.matrix.player")
 
 
@@ -72,6 +73,11 @@ def submit_agent(stage: Stage, *, is_cued: bool = False) -> WorkId:
 def submit_waiting(stage: Stage, *, is_cued: bool = False) -> WorkId:
     """A job that asks to wait for an event, ends, and stays until the valve opens once it is woken."""
     return _submit_job(stage, [_WAITS, _SAYS], "leave" if is_cued else None)
+
+
+def _submit_dozing(stage: Stage, *, is_cued: bool = False) -> WorkId:
+    """A job that asks to wait for some time, longer than anybody needs to leave the stage, and then is as the one before."""
+    return _submit_job(stage, [_DOZES, _SAYS], "leave" if is_cued else None)
 
 
 def _submit_speaking(stage: Stage, *, is_cued: bool = False) -> WorkId:
@@ -181,5 +187,6 @@ PLOTS = {
     Scene.HAND_OVER: Plot(submit_agent, await_started, _hand_over, _at_once, await_taken),
     Scene.SPEAKING: Plot(_submit_speaking, await_started, _by_itself, _at_once, Stage.await_held),
     Scene.PARKING: Plot(submit_waiting, _await_declared, _by_itself, _await_end, _wake),
+    Scene.DOZING: Plot(_submit_dozing, _await_started_and_parked, _by_itself, _at_once, Stage.await_held),
     Scene.WAKING: Plot(submit_waiting, _await_started_and_parked, _publish, _at_once, Stage.await_held),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaos.harness import COORDINATOR
 from chaos.matrix.cell import Cell, Role, Scene
-from chaos.matrix.programs import PLOTS
+from chaos.matrix.programs import PLOTS, Plot
 from chaos.matrix.stage import SECOND_WORKER, STANDBY, WORKER, Stage
 from chaos.witness import Mark
 from shared.boundary import Boundary, Side
@@ -50,8 +50,8 @@ def set_scene(stage: Stage, cell: Cell) -> WorkId | None:
             if cell.scene is Scene.LOST_PIN:
                 stage.await_shim_gone(work_id)
             return work_id
-        case Scene.WAKING:
-            return _parked(stage)
+        case Scene.WAKING | Scene.DOZING:
+            return _parked(stage, PLOTS[cell.scene])
         case Scene.LOST_END:
             work_id = _lose_worker(stage, cell.role)
             with stage.valve_open():
@@ -69,11 +69,10 @@ def submit(stage: Stage, cell: Cell) -> WorkId:
     return stage.submit(at_valve=lasts, seconds=JOB_S, status=STATUS, is_retried=cell.scene is Scene.RETRY)
 
 
-def _parked(stage: Stage) -> WorkId:
-    """A job that waits for an event; the coordinator has left."""
+def _parked(stage: Stage, plot: Plot) -> WorkId:
+    """A job that waits; the coordinator has left."""
     stage.ensure(COORDINATOR)
     stage.ensure(WORKER)
-    plot = PLOTS[Scene.WAKING]
     work_id = plot.submit(stage)
     plot.await_ready(stage, work_id)
     stage.leave(COORDINATOR)

@@ -98,6 +98,13 @@ def resumed() -> History:
     return a_history(attempts={A1: an_attempt(A1, 0, epoch=2)}, events=events, notes=began)
 
 
+def slept() -> History:
+    """A job that waited for some time and went on."""
+    history = resumed()
+    elapsed = event(2, "wait.elapsed", A1, 1, type="wait.elapsed", correlate=None)
+    return replace(history, events=tuple(elapsed if one.seq == 2 else one for one in history.events))
+
+
 def with_attempt(case: History, **changes: Any) -> History:
     return replace(case, attempts={**case.attempts, A1: replace(case.attempts[A1], **changes)})
 
@@ -129,6 +136,7 @@ def without_notes(case: History, word: Word, attempt_id: AttemptId = A1) -> Hist
         (spoken, SPOKEN),
         (interrupted, frozenset({Kept.HANDED_ON, Kept.ONE_INTENT})),
         (resumed, frozenset({Kept.RESUMED_ONCE})),
+        (slept, frozenset({Kept.RESUMED_ONCE})),
     ],
 )
 def test_what_is_as_the_programs_noted_it_is_kept(case: Callable[[], History], keeps: frozenset[Kept]) -> None:
@@ -200,6 +208,7 @@ BREAKS: list[tuple[str, Kept, Callable[[], History]]] = [
         lambda: with_changed(resumed(), "wait.satisfied", data={"by_seq": 1}),
     ),
     ("published twice", Kept.RESUMED_ONCE, lambda: with_events(resumed(), event(9, "event.published", correlate="w1"))),
+    ("its time came twice", Kept.RESUMED_ONCE, lambda: with_events(slept(), event(9, "wait.elapsed", A1, 1))),
     ("ran twice after it was woken", Kept.RESUMED_ONCE, lambda: with_notes(resumed(), *resumed().notes)),
     ("never heard what woke it", Kept.RESUMED_ONCE, lambda: without_notes(resumed(), Word.BEGAN)),
 ]

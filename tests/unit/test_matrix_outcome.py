@@ -41,6 +41,15 @@ def test_an_end_that_another_holder_read_is_no_adoption(history: History) -> Non
     assert came_to(without, WorkId("w1")) is CameTo.FINISHED
 
 
+def test_a_job_that_waited_and_went_on_is_told_unless_more_befell_it(history: History) -> None:
+    def woken(work: str) -> History:
+        return with_event(history, "attempt.woken", work_id=WorkId(work), attempt_id=AttemptId(f"{work}.1"))
+
+    assert came_to(woken("w2"), WorkId("w2")) is CameTo.RESUMED
+    assert came_to(woken("w1"), WorkId("w1")) is CameTo.ADOPTED
+    assert came_to(woken("w6"), WorkId("w6")) is CameTo.RELAUNCHED
+
+
 def test_who_was_asked_is_told_whatever_they_said(history: History) -> None:
     asked = with_event(history, "attempt.recovery_required", work_id=WorkId("w2"), attempt_id=AttemptId("w2.1"))
 

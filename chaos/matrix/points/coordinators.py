@@ -59,6 +59,8 @@ COORDINATOR_POINTS = (
     _coordinator(Boundary.PASS_COMMIT, BOTH, _alike(UNDISTURBED, all_killed=IN_TIME | ADOPTED, frozen=IN_TIME)),
     # Nothing runs while a retry is waited for; whoever leads next finds the timer due, or fired.
     _coordinator(Boundary.TIMER_COMMIT, BOTH, _alike(TRIED_AGAIN), Scene.RETRY),
+    # So it is for the time of a wait: the resume is another commit.
+    _coordinator(Boundary.TIMER_COMMIT, BOTH, _alike(RESUMED), Scene.DOZING, WAITS),
     # A resume is a claim, of an attempt that was there before.
     _coordinator(
         Boundary.WAKE_COMMIT,
