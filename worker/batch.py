@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from shared.errors import IndeterminateError, RefusedError
 from shared.store.contract import ReadTx, Store, Tx
 
+NOT_WRITTEN = "not_written"
+"""Code of what is no word of the state: the same again may succeed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -20,7 +23,8 @@ class Change:
     Attributes:
         apply: The transition; may run more than once.
         done: Called once, after the commit that holds it.
-        refused: Called once instead, when the store refused it: nothing of it was written.
+        refused: Called once instead, when the store refused it, or its commit did not reach the store (code `NOT_WRITTEN`):
+            nothing of it was written.
         happened: After an unknown commit: whether the store holds it and it is still in force.
     """
 
@@ -76,7 +80,7 @@ class Batch:
             if self._store.read(change.happened):
                 change.done()
             else:
-                change.refused(RefusedError("its commit did not reach the store"))
+                change.refused(RefusedError("its commit did not reach the store", code=NOT_WRITTEN))
             self._unknown.pop(0)
 
 

@@ -8,7 +8,7 @@ import logging
 from shared.errors import LeaseLostError, RefusedError
 from shared.model.work import Input
 from shared.store.contract import ReadTx, Tx
-from worker.batch import Change
+from worker.batch import NOT_WRITTEN, Change
 from worker.belt import RETRY, Request, refusal
 from worker.holding import Holding
 from worker.pool import Completion
@@ -50,7 +50,8 @@ class Declarings:
             belt.answer(request.connection, {"recorded": declaration.key})
 
         def refused(error: RefusedError) -> None:
-            if isinstance(error, LeaseLostError) and not error.has_ended:
+            is_for_next_holder = isinstance(error, LeaseLostError) and not error.has_ended
+            if is_for_next_holder or error.code == NOT_WRITTEN:
                 belt.answer(request.connection, RETRY)
                 return
             log.warning("declaration.refused", extra={**_facts(holding, declaration.kind), "why": error.code})
