@@ -15,7 +15,7 @@ from coordinator.notes import Notes
 from shared.ids import Incarnation, WorkId
 from shared.model.evidence import LockState
 from shared.model.host import Worker
-from shared.model.work import Reason
+from shared.model.work import Permit, Reason, Work
 from shared.policy.capacity import ReadyWork, Start, Wait, choose_starts, refusal_in
 from shared.policy.limits import limits_of
 from shared.policy.workers import eligible
@@ -55,8 +55,8 @@ class Resumes:
         now, usage = self._store.read(lambda tx: (tx.now, tx.usage()))
         held = {worker for worker, state in locks.items() if state is LockState.HELD}
         slots = eligible(workers, now, lease_us=self._config.settings.lease_us, held_locks=held)
-        free = [one for one in woken if one.work.hold is None]
-        waits = [Wait(one.work.id, Reason.HOLD, None) for one in woken if one.work.hold is not None]
+        waits = [wait for one in woken if (wait := _held(one.work)) is not None]
+        free = [one for one in woken if _held(one.work) is None]
         choice = choose_starts([_as_ready(one) for one in free], usage, self._limits, slots)
         by_work = {one.work.id: one for one in free}
         refused: list[Wait] = []
@@ -91,6 +91,15 @@ class Resumes:
             else:
                 raced = True
         return refused, raced
+
+
+def _held(work: Work) -> Wait | None:
+    """Who holds it although what it waited for has come: a person, or a budget until a person lets it go; None: nobody."""
+    if work.hold is not None:
+        return Wait(work.id, Reason.HOLD, None)
+    if work.reason is Reason.OVER_BUDGET and Permit.BUDGET not in work.permits:
+        return Wait(work.id, Reason.OVER_BUDGET, work.reason_limit)
+    return None
 
 
 def _as_ready(one: Woken) -> ReadyWork:

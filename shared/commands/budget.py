@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from shared.commands.arguments import Parser, add_json, likely
+from shared.commands.held_text import why_held
 from shared.commands.json_views import Json
 from shared.commands.open_home import opened
 from shared.commands.render import Ink, escaped, iso, print_json, table
@@ -157,4 +158,4 @@ def _whose(budget: Budget, subject: str) -> str:
 
 
 def _held_row(work: Work) -> list[str]:
-    return [work.id, escaped(work.scope), escaped(work.start_hold.reason) if work.start_hold else ""]
+    return [work.id, escaped(work.scope), escaped(why_held(work))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shared.commands.findings import NAMED_MAX, Finding, Severity
+from shared.commands.held_text import why_held
 from shared.commands.open_home import OpenHome
 from shared.commands.render import counted, duration, escaped
 from shared.model.work import Reason, Work, WorkState
@@ -47,7 +48,7 @@ def check_gates(door: OpenHome) -> list[Finding]:
 
 
 def _named(works: Sequence[Work]) -> str:
-    told = [f"{work.id} ({escaped(work.start_hold.reason)})" for work in works[:NAMED_MAX] if work.start_hold]
+    told = [f"{work.id} ({escaped(why_held(work))})" for work in works[:NAMED_MAX]]
     return ", ".join(told) + (f" and {len(works) - NAMED_MAX} more" if len(works) > NAMED_MAX else "")
 
 

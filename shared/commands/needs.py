@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shared.commands.held_text import why_held
 from shared.commands.json_views import Json
 from shared.commands.render import duration, escaped, iso
 from shared.model.instant import Instant
@@ -73,10 +74,13 @@ def _at_gates(tx: ReadTx) -> list[Need]:
 def _over_budget(tx: ReadTx) -> list[Need]:
     return [
         Need(
-            Reason.OVER_BUDGET, work.id, work.start_hold.reason, work.start_hold.since_at_us, f"work release {work.id}"
+            Reason.OVER_BUDGET,
+            work.id,
+            why_held(work),
+            None if work.start_hold is None else work.start_hold.since_at_us,
+            f"work release {work.id}",
         )
         for work in tx.held_for([Reason.OVER_BUDGET], limit=SHOWN_MAX)
-        if work.start_hold is not None
     ]
 
 

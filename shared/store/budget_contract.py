@@ -19,7 +19,7 @@ class BudgetReads(Protocol):
     """Reads of one snapshot."""
 
     def held_for(self, reasons: Sequence[Reason], *, limit: int) -> list[Work]:
-        """Works held for one of these reasons, by number."""
+        """Works held for one of these reasons, by number; also those that are parked, and are held from going on."""
 
     def ledgers(self, budget: Budget, window_at_us: int, *, limit: int) -> list[tuple[Ledger, Decimal]]:
         """What the ledgers of a budget have come to in that window, by subject; one that was never charged has none."""

@@ -73,7 +73,7 @@ class WorkCommands(BudgetCommands, Protocol):
 
     def release_work(self, work_id: WorkId, *, by: str, reason: str) -> None:
         """Lift a person's hold: the Work is ready, or idle when nothing waits for it. Where no person holds it, lift a budget's:
-        the next start is admitted, over budget or not, and charged as ever. Rule: B04.
+        the next start is admitted, or what is parked goes on, over budget or not, and charged as ever. Rule: B04.
         Raises NotFoundError; RefusedError: nobody holds it, or a gate does, which alone settles that. Rings the coordinator.
         """
 

@@ -17,6 +17,8 @@ from shared.store.sqlite.connection import Connection, Row
 T = TypeVar("T")
 
 HELD_FOR = "SELECT * FROM work WHERE state = 'held' AND reason = ? ORDER BY number LIMIT ? + 0"
+PARKED_FOR = """SELECT work.* FROM wait JOIN work ON work.id = wait.work_id
+  WHERE wait.state = 'satisfied' AND work.state = 'waiting' AND work.reason = ? ORDER BY number LIMIT ? + 0"""
 LEDGERS = """SELECT subject, used FROM ledger WHERE unit = ? AND per = ? AND period = ? AND scope = ? AND window_at_us = ?
   ORDER BY subject LIMIT ? + 0"""
 BUDGET_SINCE = "SELECT since_at_us FROM budget WHERE unit = ? AND per = ? AND period = ? AND scope = ?"
@@ -54,7 +56,8 @@ class BudgetReads:
 
     def held_for(self, reasons: Sequence[Reason], *, limit: int) -> list[Work]:
         """See `BudgetReads.held_for`."""
-        found = [row for reason in set(reasons) for row in self._db.rows(HELD_FOR, (reason, limit))]
+        statements = [(sql, reason) for reason in set(reasons) for sql in (HELD_FOR, PARKED_FOR)]
+        found = [row for sql, reason in statements for row in self._db.rows(sql, (reason, limit))]
         return self._readable(sorted(found, key=lambda row: int(row["number"]))[:limit], rows.work_of_row)
 
     def ledgers(self, budget: Budget, window_at_us: int, *, limit: int) -> list[tuple[Ledger, Decimal]]:

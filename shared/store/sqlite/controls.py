@@ -110,7 +110,7 @@ class Controls(Gating):
     def release_work(self, work_id: WorkId, *, by: str, reason: str) -> None:
         """See `WorkCommands.release_work`."""
         work = self._known(work_id)
-        if work.hold is None and work.start_hold is not None:
+        if work.hold is None and (work.start_hold is not None or _is_parked_over_budget(work)):
             self._release_start(work, by, reason)
             return
         if work.hold is None:
@@ -177,6 +177,11 @@ class Controls(Gating):
 
     def _first_way(self, work: Work) -> str | None:
         return None if work.hold is None else f"`tenure work release {work.id}`"
+
+
+def _is_parked_over_budget(work: Work) -> bool:
+    """Whether what it waited for has come, and a budget holds the turn in which it would go on."""
+    return work.state is WorkState.WAITING and work.reason is Reason.OVER_BUDGET
 
 
 def _way_past(work: Work) -> str:

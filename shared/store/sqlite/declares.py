@@ -8,16 +8,17 @@ from decimal import Decimal
 from shared.boundary import Boundary
 from shared.errors import RefusedError
 from shared.model.attempt import SEGMENTS_KEPT, AttemptState, LeaseKey
-from shared.model.budget import Budget
+from shared.model.budget import Budget, plain
 from shared.model.event import NewEvent
 from shared.model.outcome import Declaration, Outcome
 from shared.model.usage import NO_USAGE, TURNS, Usage
 from shared.model.wait import WaitState
-from shared.model.work import Reason, Work, WorkChange, WorkState
-from shared.policy.budget import first_full, lines_of
+from shared.model.work import Permit, Reason, Work, WorkChange, WorkState
+from shared.policy.budget import first_full, lines_of, notice_of_hold, reason_of
 from shared.policy.steps import AttemptEvent, WorkEvent
-from shared.store.sqlite.charging import SETTLED_AT_ONCE
+from shared.store.sqlite.charging import SET_PERMITS, SETTLED_AT_ONCE, ledger_facts
 from shared.store.sqlite.fragments import CHARGE, FENCE
+from shared.store.sqlite.rows import permits_text
 from shared.store.sqlite.takeover import Takeovers
 from shared.store.values import Claimed, ClaimRefused, ResumeRequest, Woken
 from shared.wake import COORDINATOR
@@ -37,6 +38,9 @@ RESUME_SEGMENT = """INSERT INTO segment
   VALUES (:attempt, :epoch, :owner, 'pending', 0, 0, 0, :wall, :wake)"""
 ACKNOWLEDGE = """UPDATE wait SET state = 'acknowledged', closed_at_us = :wall
   WHERE attempt_id = :attempt AND epoch = :epoch_seen AND state = 'satisfied' RETURNING wake_seq"""
+
+HOLD_WAITING = """UPDATE work SET reason = :reason, reason_limit = :limit, revision = revision + 1
+  WHERE id = :work AND state = 'waiting' RETURNING id"""
 
 A_RESUME = Usage(((TURNS, Decimal(1)),))
 """What a resume consumes: a turn, and no new execution. Rule: B02."""
@@ -107,16 +111,36 @@ class Declares(Takeovers):
         self._attempt_event(attempt, "woken", state, told, epoch=request.epoch_seen + 1)
         counted = WorkChange(WorkState.RUNNING, None, None, found.work.admission_failures, found.work.failures_used)
         self._step_work(found.work, WorkEvent.ATTEMPT_WOKEN, counted)
+        if Permit.BUDGET in found.work.permits:
+            left = permits_text(found.work.permits - {Permit.BUDGET})
+            spent = self._db.one(SET_PERMITS, {"work": found.work.id, "permits": left})
+            assert spent is not None, "the Work was read in this transaction"
         self._note(Boundary.WAKE_COMMIT, request.worker)
         return Claimed(attempt.id)
 
-    def _over_budget(self, work: Work, budgets: Sequence[Budget]) -> tuple[Reason, str] | None:
-        """The unit of a budget that has no room for the turn. What is parked goes on waiting: its wait is not given up. Rule: B04."""
+    def _over_budget(self, work: Work, budgets: Sequence[Budget]) -> tuple[Reason, str | None] | None:
+        """The unit of a budget that has no room for the turn, which is then held: its control event, and why, in this transaction.
+
+        What is parked goes on waiting, as its wait is not given up, until a person lets it go. Rule: B04.
+        """
         while budgets and self._settle_staged(budgets, SETTLED_AT_ONCE):
             pass
+        if Permit.BUDGET in work.permits:
+            return None
+        if work.reason is Reason.OVER_BUDGET:
+            return Reason.OVER_BUDGET, work.reason_limit
         lines = lines_of(budgets, work.id, work.scope, self._now.wall_us)
-        full = first_full(lines, self._used(lines))
-        return None if full is None else (Reason.OVER_BUDGET, full.budget.unit)
+        used = self._used(lines)
+        full = first_full(lines, used)
+        if full is None:
+            return None
+        amount, unit = used[full.ledger], full.budget.unit
+        facts = ledger_facts(full.ledger) | {"limit": plain(full.budget.limit), "used": plain(amount)}
+        self._event("budget.held", facts | {"why": reason_of(full, amount)}, work=work.id)
+        held = self._db.one(HOLD_WAITING, {"work": work.id, "reason": Reason.OVER_BUDGET, "limit": unit})
+        assert held is not None, "the Work was read in this transaction"
+        self._tell(notice_of_hold(full, amount, work.scope), work.id)
+        return Reason.OVER_BUDGET, unit
 
     def _waiting_to_resume(self, request: ResumeRequest) -> Woken | ClaimRefused:
         """What is to be resumed, or why it is not: it changed, or a limit forbids it. Rule: C01, C03."""

@@ -21,6 +21,9 @@ KEEP_SETTLEMENT = (
 TO_PERSONS_HOLD = """UPDATE work SET reason = 'hold', start_hold_by = NULL, start_hold_reason = NULL, start_hold_at_us = NULL,
   revision = revision + 1 WHERE id = :work AND state = 'held' RETURNING id"""
 
+LIFT_WAITING = """UPDATE work SET reason = NULL, reason_limit = NULL, revision = revision + 1
+  WHERE id = :work AND state = 'waiting' RETURNING id"""
+
 
 class Gating(Cancels):
     """See `budget_contract.BudgetCommands`."""
@@ -70,7 +73,11 @@ class Gating(Cancels):
         self._lift_start(self._work_or_refuse(work.id))
 
     def _lift_start(self, work: Work) -> None:
-        """Nothing but a person holds it from now on, or nothing at all."""
+        """Nothing but a person holds it from now on, or nothing at all; what is parked goes on once a slot is free."""
+        if work.state is WorkState.WAITING:
+            lifted = self._db.one(LIFT_WAITING, {"work": work.id})
+            assert lifted is not None, "the Work was read in this transaction"
+            return
         if work.hold is not None:
             found = self._db.one(TO_PERSONS_HOLD, {"work": work.id})
             assert found is not None, "the Work was read in this transaction"

@@ -16,9 +16,10 @@ from shared.model.instant import US_PER_S
 from shared.model.usage import Usage, usage_of
 from shared.model.work import Permit, Reason, WorkKind, WorkState
 from shared.policy.budget import US_PER_DAY, window_of
-from shared.store.contract import Claimed, ReadTx
+from shared.store.contract import Claimed, ClaimRefused, ReadTx
 from shared.store.values import ClaimHeld
 from tests.contract.store_cases import case
+from tests.support.declarations import TICK
 from tests.support.stores import (
     COMPLETED,
     EXHAUSTED,
@@ -194,6 +195,47 @@ def over(world: World, owner: Incarnation, *budgets: Budget, **what: Any) -> Wor
 
 def release(world: World, work_id: WorkId) -> None:
     world.store.write(lambda tx: tx.release_work(work_id, by="me", reason="go on"))
+
+
+@case(pytest.mark.req("B02", "B04", "O08"))
+def a_resume_over_budget_is_held_where_it_waits_until_a_person_lets_it_go(world: World) -> None:
+    world.configure(TWO_TURNS)
+    owner = world.worker()
+    key = world.parked(owner)
+    world.ended(owner)
+    work_id = work_of(key.attempt_id)
+    world.store.write(lambda tx: tx.publish(TICK))
+    request = replace(world.resume_request(key.attempt_id, owner), budgets=(TWO_TURNS,))
+
+    answers = [world.as_leader(lambda tx: tx.claim_resume(request)) for _ in range(2)]
+
+    assert answers == 2 * [ClaimRefused(None, Reason.OVER_BUDGET, "turns")]
+    assert [data["used"] for data in told(world, "budget.held")] == ["2"], "told once"
+    assert (world.work(work_id).state, world.work(work_id).reason) == (S.WAITING, Reason.OVER_BUDGET)
+    assert [work.id for work in world.store.read(lambda tx: tx.held_for([Reason.OVER_BUDGET], limit=9))] == [work_id]
+    world.configure(replace(TWO_TURNS, limit=Decimal(3)))
+    assert world.as_leader(lambda tx: tx.claim_resume(request)) == answers[0], "as every hold, it stays"
+    release(world, work_id)
+    assert world.store.read(lambda tx: tx.held_for([Reason.OVER_BUDGET], limit=9)) == []
+    assert isinstance(world.as_leader(lambda tx: tx.claim_resume(request)), Claimed)
+    assert (world.work(work_id).state, world.work(work_id).permits) == (S.RUNNING, frozenset())
+    assert used(world, TWO_TURNS) == {"": Decimal(3)}
+
+
+@case(pytest.mark.req("B02", "B04"))
+def a_resume_within_its_budget_goes_on(world: World) -> None:
+    """The control of the case above."""
+    world.configure(TWO_TURNS)
+    owner = world.worker()
+    key = world.parked(owner)
+    world.store.write(lambda tx: tx.publish(TICK))
+    request = replace(world.resume_request(key.attempt_id, owner), budgets=(TWO_TURNS,))
+
+    assert isinstance(world.as_leader(lambda tx: tx.claim_resume(request)), Claimed)
+
+    assert told(world, "budget.held") == []
+    with pytest.raises(RefusedError, match="no person holds"):
+        release(world, work_of(key.attempt_id))
 
 
 @case(pytest.mark.req("B04", "O14"))
