@@ -12,8 +12,7 @@ class ActKind(StrEnum):
     FEED = "feed"  # a further input: handed over while it runs, if it is an agent's, or else for its next attempt
     SUBMIT = "submit"  # a further input of standing Work, for its next attempt
     INTERRUPT = "interrupt"  # once something of it runs
-    HOLD = "hold"
-    RELEASE = "release"
+    HOLD = "hold"  # for as long as a person takes to let it go
     PUBLISH = "publish"  # the event that it may wait for
     DECOY = "decoy"  # an event of that type, about something else
 

@@ -24,7 +24,7 @@ from shared.model.event import NewEvent
 from shared.model.work import WorkState
 from shared.store.contract import ReadTx
 
-TOO_LATE = ("has already ended", "nothing of it runs", "no person holds")
+TOO_LATE = ("has already ended", "nothing of it runs")
 """How a word is refused that comes when its Work is over, or nothing runs."""
 
 
@@ -60,9 +60,8 @@ class Controls:
         """Say it, as planned; False: the Work has no name yet, ask again later."""
         roster = self.operator.roster
         work_id = roster.work_ids.get(job.number)
-        is_over = self.is_over and act.kind is not ActKind.RELEASE  # nothing is left held
-        if is_over or work_id is None:
-            return is_over or roster.admissions.get(job.number) in (Admission.REFUSED, Admission.UNKNOWN)
+        if self.is_over or work_id is None:
+            return self.is_over or roster.admissions.get(job.number) in (Admission.REFUSED, Admission.UNKNOWN)
         if act.kind is ActKind.INTERRUPT and not self._is_time(work_id):
             return False
         if act.command:
@@ -106,8 +105,6 @@ class Controls:
                     self.operator.write(lambda tx: tx.interrupt(work_id, by=SUBMITTER, reason="drill"))
                 case ActKind.HOLD:
                     self.operator.write(lambda tx: tx.hold_work(work_id, by=SUBMITTER, reason="drill"))
-                case ActKind.RELEASE:
-                    self.operator.write(lambda tx: tx.release_work(work_id, by=SUBMITTER, reason="drill"))
                 case ActKind.PUBLISH | ActKind.DECOY:
                     self.publish(_about(job, act))
         except RefusedError:
@@ -125,7 +122,7 @@ class Controls:
                 words = ["submit", work_id, *given]
             case ActKind.INTERRUPT:
                 words = ["work", "interrupt", work_id, "--reason", "drill"]
-            case ActKind.HOLD | ActKind.RELEASE:
+            case ActKind.HOLD:
                 words = ["work", act.kind, work_id, "--reason", "drill"]
             case _:
                 words = ["event", "publish", EVENT, "--correlate", _about(job, act)]

@@ -121,7 +121,9 @@ class Duties:
         match work.state:
             case WorkState.HELD if work.reason is Reason.GATE_HELD:
                 return "admit" if job.person.admits else "refuse"
-            case WorkState.HELD if work.reason is Reason.OVER_BUDGET:
+            case WorkState.HELD if work.reason in (Reason.OVER_BUDGET, Reason.HOLD):
+                return "release"
+            case WorkState.WAITING if work.hold is not None or work.reason is Reason.OVER_BUDGET:
                 return "release"
             case WorkState.BACKOFF:
                 timer = tx.timer(work.id)

@@ -7,7 +7,7 @@ harm, not the interleaving.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from chaos.random_drill.acts import Act, ActKind, Person
@@ -39,7 +39,7 @@ FED_S = (0.0, 5.0)
 """So long after it was handed in a Work gets a further input, or is interrupted, or what it waits for comes."""
 AT_ONCE = 0.25
 """In so many interrupts one of its inputs comes right before."""
-HELD_SHARE, HELD_S = 0.15, (0.3, 2.0)
+HELD_SHARE = 0.15
 """Of what can be spoken with so much is held for a while."""
 LARGE_SHARE, LARGE_BYTES = 0.15, 9_000
 """Inputs that come as a file."""
@@ -205,8 +205,7 @@ def _acts(chance: random.Random, recipe: Recipe) -> tuple[Act, ...]:
         after_s = chance.choice(acts).after_s if acts and chance.random() < AT_ONCE else chance.uniform(*FED_S)
         acts.append(_act(chance, ActKind.INTERRUPT, number, after_s=after_s))
     if recipe.manner is not None and chance.random() < HELD_SHARE:
-        held = _act(chance, ActKind.HOLD, 1)
-        acts += [held, replace(held, kind=ActKind.RELEASE, after_s=held.after_s + chance.uniform(*HELD_S))]
+        acts.append(_act(chance, ActKind.HOLD, 1))
     if recipe.manner is not None and any(scene.event == EVENT for scene in recipe.manner.scenes):
         kinds = (ActKind.DECOY, ActKind.PUBLISH) if chance.random() < 0.5 else (ActKind.DECOY,)
         acts += [_act(chance, kind, number) for number, kind in enumerate(kinds, 1)]

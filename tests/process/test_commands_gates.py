@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from shared.ids import WorkId
+from shared.ids import WorkId, work_of
 from shared.model.budget import Budget, Per
 from shared.model.settings import Binding, Config
 from shared.model.work import NewWork, Reason
 from shared.policy.capacity import Wait
 from shared.store.values import GateHold
 from tests.support.command_homes import Ask, CommandHome
+from tests.support.declarations import TICK
 from tests.support.examinations import Found
 from tests.support.stores import COMPLETED, SUCCEEDED
 from tests.support.up_sites import UpSite
@@ -123,6 +125,29 @@ def test_what_is_held_is_shown_by_work_status_and_doctor(home: CommandHome, ask:
     assert "budgets.held" not in found()
     assert ask("status", "--json").json["needs_you"] == []
     assert "needs you" not in ask("status").out
+
+
+@pytest.mark.req("B04", "B06", "O08")
+def test_what_is_parked_over_budget_is_shown_and_released_like_what_is_held(
+    home: CommandHome, ask: Ask, found: Found
+) -> None:
+    home.activate(Config(budgets=(ONE_TURN,)))
+    key = home.parked(home.staff())
+    work_id = work_of(key.attempt_id)
+    home.store.write(lambda tx: tx.publish(TICK))
+    assert ask("work", "release", work_id).code == 1, "control: nothing holds it yet"
+    request = replace(home.resume_request(key.attempt_id, key.owner), budgets=(ONE_TURN,))
+    home.as_leader(lambda tx: tx.claim_resume(request))
+
+    [need] = ask("status", "--json").json["needs_you"]
+
+    assert (need["kind"], need["subject"], need["step"]) == ("over_budget", work_id, f"tenure work release {work_id}")
+    assert "a budget of turns is used up" in need["why"]
+    assert found()["budgets.held"] == "warning"
+    assert ask("budget", "list", "--json").json["held"] == [work_id]
+    assert ask("work", "release", work_id).code == 0
+    assert ask("status", "--json").json["needs_you"] == []
+    assert "budgets.held" not in found()
 
 
 @pytest.mark.req("G05", "C04")

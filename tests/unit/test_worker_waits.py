@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
 from shared.ids import work_of
 from shared.model.attempt import AttemptState, LeaseKey
+from shared.model.budget import Budget, Per
 from shared.model.event import NewEvent
 from shared.model.outcome import Declaration, declaration_of
-from shared.model.settings import DEFAULT
+from shared.model.settings import DEFAULT, Config
 from shared.model.work import Reason, WorkState
 from shared.process.launcher import LaunchSpec
 from shared.store.contract import Assignment
@@ -120,6 +122,27 @@ def test_a_parked_attempt_is_resumed_by_an_event(site: Site) -> None:
     site.settle()
     assert site.attempt(key.attempt_id).state is S.SUCCEEDED
     assert site.work(work_of(key.attempt_id)).state is WorkState.COMPLETED
+
+
+@pytest.mark.req("O08", "B04")
+def test_what_is_parked_goes_on_over_budget_only_once_it_is_released(site: Site) -> None:
+    site.configure(Config(budgets=(Budget("turns", Decimal(1), Per.ALL),)))
+    site.bench()
+    site.head()
+    key, _ = parked(site)
+    work_id = work_of(key.attempt_id)
+    publish(site)
+    site.settle()
+    assert (site.work(work_id).state, site.work(work_id).reason) == (WorkState.WAITING, Reason.OVER_BUDGET)
+    before = len(site.events(key.attempt_id))
+
+    site.elapse(30)
+    assert (site.work(work_id).state, len(site.events(key.attempt_id))) == (WorkState.WAITING, before)
+    site.world.store.write(lambda tx: tx.release_work(work_id, by="t", reason="t"))
+    site.settle()
+
+    assert (site.attempt(key.attempt_id).state, site.attempt(key.attempt_id).epoch) == (S.RUNNING, 2)
+    assert site.work(work_id).reason is None
 
 
 @pytest.mark.req("O08", "E11")
