@@ -17,13 +17,20 @@ def waits_end(history: History) -> list[str]:
     """At rest nothing waits: each wait that was registered was satisfied or taken back, once; what was parked was resumed by that."""
     registered: Counter[tuple[object, object]] = Counter()
     ended: Counter[tuple[object, object]] = Counter()
+    satisfied: set[tuple[object, object]] = set()
     found = []
     for event in history.events:
         name = (event.attempt_id, event.epoch)
         if event.kind == "wait.registered":
             registered[name] += 1
+        elif event.kind == "attempt.woken":
+            satisfied = {one for one in satisfied if one[0] != event.attempt_id}
+        elif event.kind == "wait.cancelled" and name in satisfied:
+            satisfied.remove(name)  # what it waited for had come, and it was ended before a slot was free
         elif event.kind in _ENDS:
             ended[name] += 1
+            if event.kind == "wait.satisfied":
+                satisfied.add(name)
             if ended[name] > registered[name]:
                 found.append(f"the wait of {name[0]} (epoch {name[1]}) ended {ended[name]} times (event {event.seq})")
     found += [f"{name} (epoch {epoch}) waits still" for (name, epoch), count in (registered - ended).items() if count]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from chaos.checks import examine
+from chaos.checks.wakes import waits_end
 from chaos.history import History
 from chaos.notes import Ends, Word, parse
+from tests.support.clean_histories import index_of
 from tests.support.spoken_faults import SPOKEN_FAULTS
 from tests.support.spoken_histories import spoken_history
 
@@ -37,6 +40,18 @@ def test_each_check_fires_alone_on_its_fault(history: History, check: str, fault
     findings = examine(fault(history))
 
     assert {finding.check for finding in findings} == {check}, [str(finding) for finding in findings]
+
+
+def test_a_wait_may_be_satisfied_and_then_taken_back_before_a_slot_is_free(history: History) -> None:
+    """The control beside a wait that ends twice: its attempt is ended in between."""
+    place = index_of(history, "wait.satisfied", "w1.1")
+    taken_back = replace(history.events[place], kind="wait.cancelled")
+
+    ended = replace(history, events=(*history.events[: place + 1], taken_back, *history.events[place + 1 :]))
+    twice = replace(history, events=(*ended.events[: place + 2], taken_back, *ended.events[place + 2 :]))
+
+    assert waits_end(ended) == []
+    assert waits_end(twice) != []
 
 
 def test_a_note_is_read_as_it_is_written() -> None:
