@@ -162,6 +162,14 @@ PLANS: dict[str, tuple[str, set[str]]] = {
         {"CO-ROUTINE (subquery-1)", "SEARCH work USING COVERING INDEX work_state (state=?)", "SCAN (subquery-1)"},
     ),
     "held for a reason": (budget_reads.HELD_FOR, {"SEARCH work USING INDEX work_held (reason=?)"}),
+    "parked, and held for a reason": (
+        budget_reads.PARKED_FOR,
+        {
+            "SCAN wait USING INDEX wait_woken",
+            "SEARCH work USING INDEX sqlite_autoindex_work_1 (id=?)",
+            "USE TEMP B-TREE FOR ORDER BY",
+        },
+    ),
     "holders of slots": (
         reads.HOLDERS,
         {"SCAN attempt USING INDEX attempt_slot", "USE TEMP B-TREE FOR ORDER BY"},

@@ -17,7 +17,7 @@ from shared.store.sqlite.connection import Connection, Row
 T = TypeVar("T")
 
 HELD_FOR = "SELECT * FROM work WHERE state = 'held' AND reason = ? ORDER BY number LIMIT ? + 0"
-PARKED_FOR = """SELECT work.* FROM wait JOIN work ON work.id = wait.work_id
+PARKED_FOR = """SELECT work.* FROM wait INDEXED BY wait_woken CROSS JOIN work ON work.id = wait.work_id
   WHERE wait.state = 'satisfied' AND work.state = 'waiting' AND work.reason = ? ORDER BY number LIMIT ? + 0"""
 LEDGERS = """SELECT subject, used FROM ledger WHERE unit = ? AND per = ? AND period = ? AND scope = ? AND window_at_us = ?
   ORDER BY subject LIMIT ? + 0"""
