@@ -22,6 +22,7 @@ AFTERMATH = frozenset(
         "cancel.requested",
         "cancel.acknowledged",
         "cancel.settled",
+        "report.late",  # what its program had said that nobody had read, read with its stop
         "intent.consumed",  # what it was still to be told, and what the next attempt waits for
         "intent.returned",
         "wait.registered",

@@ -5,6 +5,7 @@ Sums are of what programs noted themselves (`chaos/notes.py`), not of what the s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 
 from chaos.checks.budgets import subject_of
@@ -24,11 +25,11 @@ _LIFTS = ("budget.released", "gate.released")
 
 
 def usage_is_what_was_said(history: History) -> list[str]:
-    """What an attempt is charged with is the exact sum of what its programs said: all of it where their ends were seen, at most
-    that where somebody ended them.
+    """What an attempt is charged with is the exact sum of what its programs said, whoever ended it; only the last word of a program
+    that somebody ended may not have been said any more when it was noted.
     """
     found = []
-    said, seen = _said(history), seen_to_end(history)
+    said, seen, unsure = _said(history), seen_to_end(history), _last_words(history)
     speaking = {job.work_id for job in history.jobs if job.speaks}
     for attempt in history.attempts.values():
         if attempt.work_id not in speaking:
@@ -37,7 +38,9 @@ def usage_is_what_was_said(history: History) -> list[str]:
         units = {unit for used in launches.values() for unit in used} | {unit for unit, _ in attempt.usage.amounts}
         for unit in sorted(units - {MINUTES}):
             most = sum((used.get(unit, Decimal(0)) for used in launches.values()), Decimal(0))
-            least = sum((used.get(unit, Decimal(0)) for one, used in launches.items() if one in seen), Decimal(0))
+            least = most - sum(
+                (unsure[one].get(unit, Decimal(0)) for one in launches if one in unsure and one not in seen), Decimal(0)
+            )
             charged = attempt.usage.amount(unit)
             if not least <= charged <= most:
                 found.append(f"{attempt.id} is charged with {charged} {unit}, its programs said {least} to {most}")
@@ -120,3 +123,9 @@ def _said(history: History) -> dict[Launch, dict[str, Decimal]]:
             for unit, amount in note.units.items():
                 units[unit] = units.get(unit, Decimal(0)) + amount
     return said
+
+
+def _last_words(history: History) -> dict[Launch, Mapping[str, Decimal]]:
+    """Of each program whose last note is of what it used: that."""
+    last = {note.launch: note for note in history.notes}
+    return {launch: note.units for launch, note in last.items() if note.word is Word.USED}

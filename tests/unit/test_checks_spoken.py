@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
 from chaos.checks import examine
+from chaos.checks.used import usage_is_what_was_said
 from chaos.checks.wakes import waits_end
 from chaos.history import History
-from chaos.notes import Ends, Word, parse
+from chaos.notes import Ends, Note, Word, parse
+from shared.ids import AttemptId
 from tests.support.clean_histories import index_of
 from tests.support.spoken_faults import SPOKEN_FAULTS
 from tests.support.spoken_histories import spoken_history
@@ -52,6 +55,16 @@ def test_a_wait_may_be_satisfied_and_then_taken_back_before_a_slot_is_free(histo
 
     assert waits_end(ended) == []
     assert waits_end(twice) != []
+
+
+def test_only_the_last_word_of_a_program_that_was_ended_may_not_have_been_said(history: History) -> None:
+    """It notes what it is about to say, and may be stopped right then."""
+    used = Note(Word.USED, AttemptId("w3.1"), 1, 500, units={"tokens": Decimal(1)})
+
+    once, twice = replace(history, notes=(*history.notes, used)), replace(history, notes=(*history.notes, used, used))
+
+    assert usage_is_what_was_said(once) == []
+    assert usage_is_what_was_said(twice) == ["w3.1 is charged with 0 tokens, its programs said 1 to 2"]
 
 
 def test_a_note_is_read_as_it_is_written() -> None:
