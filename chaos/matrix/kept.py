@@ -57,7 +57,7 @@ def _said(history: History, work_id: WorkId) -> Iterator[str]:
             for note in _notes(history, work_id)
             if note.attempt_id == attempt.id and note.word in _DECLARED
         )
-        kinds = Counter(one.kind for one in told)
+        kinds = Counter(one.kind for one in told if one.kind is not DeclarationKind.USAGE)
         if not said or kinds != said:
             yield f"{attempt.id} said {dict(said)}, recorded is {dict(kinds)}"
 
@@ -143,12 +143,8 @@ def _one_intent(history: History, work_id: WorkId) -> Iterator[str]:
         yield f"there are {len(intents)} intents for {work_id}, {len(accepted)} were accepted"
 
 
-_DECLARED = {
-    Word.USED: DeclarationKind.USAGE,
-    Word.TURN: DeclarationKind.TURN,
-    Word.ENDS: DeclarationKind.OUTCOME,
-}
-"""What is declared with what a program notes, of one that ends by saying its outcome."""
+_DECLARED = {Word.TURN: DeclarationKind.TURN, Word.ENDS: DeclarationKind.OUTCOME}
+"""What is declared with what a program notes, of one that ends by saying its outcome. What it uses is added up: see `_usage`."""
 
 KEEPS: dict[Kept, Keeps] = {
     Kept.LINES: _lines,
