@@ -13,7 +13,7 @@ from decimal import Decimal
 from shared.commands.arguments import Parser, add_json, likely
 from shared.commands.held_text import why_held
 from shared.commands.json_views import Json
-from shared.commands.open_home import opened
+from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import Ink, escaped, iso, print_json, table
 from shared.errors import UsageError
 from shared.model.budget import Budget, Ledger, Per, plain
@@ -92,7 +92,7 @@ def view(found: Accounts) -> Json:
     }
 
 
-def lines(found: Accounts, ink: Ink) -> list[str]:
+def lines(found: Accounts, door: OpenHome, ink: Ink) -> list[str]:
     """For people."""
     if not found.budgets:
         return ["no budgets"]
@@ -103,6 +103,7 @@ def lines(found: Accounts, ink: Ink) -> list[str]:
     if found.held:
         text += ["", ink.strong("held over budget")]
         text += table([_held_row(work) for work in found.held], indent="  ")
+        text.append(ink.faint(f"let one go on once: {door.command(f'work release {found.held[0].id}')}"))
     return text
 
 
@@ -115,7 +116,7 @@ def _list(argv: list[str], home: str | None) -> int:
         if given.json:
             print_json(view(found))
         else:
-            print("\n".join(lines(found, Ink.of(os.environ))))
+            print("\n".join(lines(found, door, Ink.of(os.environ))))
     return 0
 
 

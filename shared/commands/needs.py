@@ -1,4 +1,5 @@
-"""What waits for a person, in one list: outcomes that are unknown, gates, budgets, quarantines, stops that nobody proves.
+"""What waits for a person, in one list: outcomes that are unknown, gates, budgets, quarantines, what nothing is left to try for, stops
+that nobody proves.
 
 Rule: requirements B06, G05, C04; issue item "needs you".
 """
@@ -15,6 +16,11 @@ from shared.model.work import Reason
 from shared.store.contract import ReadTx
 
 SHOWN_MAX = 50
+BLOCKED = {
+    Reason.EXHAUSTED: "nothing is left to try",
+    Reason.PERMANENT_FAILURE: "it cannot run as it is",
+    Reason.TIMED_OUT: "it ran out of time",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +28,8 @@ class Need:
     """One thing a person has to see to.
 
     Attributes:
-        kind: `recovery_required`, `gate_held`, `over_budget`, `quarantined` or `stop_unproven`.
+        kind: `recovery_required`, `gate_held`, `over_budget`, `quarantined`, `exhausted`, `permanent_failure`, `timed_out` or
+            `stop_unproven`.
         subject: A work, an attempt, or a binding.
         step: The command that goes on from here, without `tenure`.
     """
@@ -36,7 +43,7 @@ class Need:
 
 def read_needs(tx: ReadTx) -> list[Need]:
     """What waits for a person, kind by kind; at most `SHOWN_MAX` of each."""
-    return [*_unknown(tx), *_at_gates(tx), *_over_budget(tx), *_quarantined(tx), *_unproven(tx)]
+    return [*_unknown(tx), *_at_gates(tx), *_over_budget(tx), *_quarantined(tx), *_blocked(tx), *_unproven(tx)]
 
 
 def need_view(need: Need) -> Json:
@@ -81,6 +88,15 @@ def _over_budget(tx: ReadTx) -> list[Need]:
             f"work release {work.id}",
         )
         for work in tx.held_for([Reason.OVER_BUDGET], limit=SHOWN_MAX)
+    ]
+
+
+def _blocked(tx: ReadTx) -> list[Need]:
+    """Held with nothing left to try; what a person holds besides, that person knows of."""
+    return [
+        Need(work.reason, work.id, BLOCKED[work.reason], None, f"work retry {work.id}")
+        for work in tx.held_for(list(BLOCKED), limit=SHOWN_MAX)
+        if work.reason is not None and work.hold is None
     ]
 
 

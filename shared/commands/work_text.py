@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from shared.commands.json_views import AttemptFacts, Json, WorkFacts, finding_of, worker_of
+from shared.commands.next_step import next_step
 from shared.commands.open_home import OpenHome
 from shared.commands.render import Ink, duration, escaped, moment, quoted, table
-from shared.model.attempt import Attempt, AttemptState, Exclusion, Segment
+from shared.model.attempt import Attempt, AttemptState, Exclusion, FailureClass, Segment
 from shared.model.budget import plain
 from shared.model.cancel import Cancellation
 from shared.model.host import StopOrder
@@ -41,6 +42,20 @@ WHY = {
 }
 
 
+FAILED = {
+    FailureClass.VALIDATION: "was asked for wrongly",
+    FailureClass.AUTHORITY: "had lost its lease",
+    FailureClass.TRANSIENT: "found the store busy",
+    FailureClass.ADMISSION: "ran nothing",
+    FailureClass.PERMANENT: "cannot succeed",
+    FailureClass.TIMED_OUT: "ran out of time",
+    FailureClass.CANCELLED: "was cancelled",
+    FailureClass.AMBIGUOUS: "ended nobody knows how",
+    FailureClass.DELIVERY: "was not delivered",
+}
+"""How an attempt of a class ended, where \"failed\" does not say it all."""
+
+
 def list_rows(works: Sequence[Json], ink: Ink) -> list[list[str]]:
     """A heading and one row for each work, as `work_view` has it."""
     rows = [[ink.faint(head) for head in ("work", "state", "scope", "attempts", "submitted", "what")]]
@@ -58,7 +73,7 @@ def show_lines(facts: WorkFacts, door: OpenHome, ink: Ink) -> list[str]:
     """All that is known about a work."""
     work = facts.work
     text = [f"{ink.strong(work.id)}  {ink.state(work.state)}{_why(work, facts.now)}"]
-    text += table(_work_rows(work) + _retry_rows(facts), indent="  ")
+    text += table(_work_rows(work) + _retry_rows(facts) + _next_rows(facts, door), indent="  ")
     for each in facts.attempts:
         text += ["", *_attempt_lines(each, facts.now, ink)]
     for record in facts.cancellations:
@@ -67,6 +82,11 @@ def show_lines(facts: WorkFacts, door: OpenHome, ink: Ink) -> list[str]:
         if each.attempt.state is AttemptState.RECOVERY_REQUIRED:
             text += ["", _advice(work, each.attempt, door)]
     return text
+
+
+def _next_rows(facts: WorkFacts, door: OpenHome) -> list[list[str]]:
+    step = next_step(facts)
+    return [] if step is None else [["next", f"{step.what}: {door.command(step.command)}"]]
 
 
 def _awaited(awaited: Awaited, timer: Timer | None) -> str:
@@ -101,9 +121,10 @@ def _retry_rows(facts: WorkFacts) -> list[list[str]]:
     if work.kind is WorkKind.STANDING:
         rows.append(["kind", "standing: it rests until its next input"])
     if work.failures_used:
-        last = facts.attempts[-1].attempt.failure if facts.attempts else None
+        failure = facts.attempts[-1].attempt.failure if facts.attempts else None
+        last = None if failure is None else FAILED.get(failure)
         of = "" if facts.retry is None or work.kind is WorkKind.STANDING else f" of {facts.retry.attempts_max}"
-        rows.append(["failures", f"{work.failures_used}{of}{f', the last {last}' if last else ''}"])
+        rows.append(["failures", f"{work.failures_used}{of}{f'; the last one {last}' if last else ''}"])
     if facts.awaited is not None:
         rows.append(["waits for", _awaited(facts.awaited, facts.timer)])
     elif facts.timer is not None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from shared.ids import WorkId
 from shared.model.settings import Binding, Config, RetryPolicy
-from shared.model.work import WorkKind
+from shared.model.work import WorkKind, WorkState
 from tests.support.command_homes import CommandHome
+from tests.support.stores import EXHAUSTED, FAILED
 
 CONFIG = Config(
     bindings=(
@@ -102,3 +104,17 @@ def test_a_binding_is_quarantined_and_released_with_a_reason(fed: CommandHome) -
 
     assert "not quarantined" in said(fed, "binding", "release", "once", "--reason", "mended", code=1)
     assert "bindings.quarantined" not in fed.call("doctor").out
+
+
+@pytest.mark.req("B06", "C04")
+def test_what_nothing_is_left_to_try_for_is_among_what_needs_a_person(home: CommandHome) -> None:
+    key = home.launch(home.staff())
+    home.store.write(lambda tx: tx.finish(key, FAILED, replace(EXHAUSTED, state=WorkState.HELD)))
+
+    [need] = json.loads(said(home, "status", "--json"))["needs_you"]
+
+    assert (need["kind"], need["subject"], need["step"]) == ("exhausted", "w1", "tenure work retry w1")
+    told = said(home, "work", "show", "w1")
+    assert f"next       try it again, or `work cancel`: tenure --home {home.home} work retry w1" in told
+    said(home, "work", "hold", "w1", "--reason", "I know")
+    assert json.loads(said(home, "status", "--json"))["needs_you"] == []
