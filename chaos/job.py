@@ -31,6 +31,8 @@ class Job:
         speaks: It speaks with tenure while it runs: how its attempts end, and what follows, is held against what its program knows
             of that itself (`checks/spoken.py`). `status` and `statuses` say nothing then.
         correlate: Keys that events of its turns carry; () where one without a key is told.
+        is_overheard: It speaks with tenure too, and whoever drills overhears every word (a simulation): that is held against what
+            is known of it in `checks/speech.py`.
         interrupted: Somebody interrupted it; an attempt may end early.
         output: What it prints when it is left alone; None: that is not looked at.
     """
@@ -50,6 +52,7 @@ class Job:
     may_be_retried: bool = False
     speaks: bool = False
     correlate: tuple[str, ...] = ()
+    is_overheard: bool = False
     interrupted: bool = False
     output: str | None = OUTPUT
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chaos.notes import Note
+from chaos.speech import Said, Told
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, Lease
 from shared.model.instant import Instant
@@ -121,6 +122,8 @@ class Seen:
     ticks: tuple[Tick, ...] = ()
     accepted: tuple[Accepted, ...] = ()
     notes: tuple[Note, ...] = ()
+    said: tuple[Said, ...] = ()
+    told: tuple[Told, ...] = ()
 
 
 NOTHING_SEEN = Seen()

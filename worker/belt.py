@@ -280,17 +280,14 @@ class BeltServer:
     def _ask(self, connection: _Connection, line: bytes) -> None:
         listener = connection.listener
         try:
-            asked = parse_json(line)
-            if not isinstance(asked, dict):
-                raise DeclarationError("a request is an object")
-            if not _is_token(asked.get("token"), listener.token_sha256):
-                self._refuse_token(connection)
-                return
-            request = _request(listener.key, connection.number, asked)
+            request = request_of(line, listener.key, connection.number, listener.token_sha256)
         except DeclarationError as error:
             self._refuse(connection, error)
             return
-        self._received(Completion(("belt", listener.key), request, None))
+        if request is None:
+            self._refuse_token(connection)
+        else:
+            self._received(Completion(("belt", listener.key), request, None))
 
     def _refuse_token(self, connection: _Connection) -> None:
         """Wrong tokens are counted, and told once for each belt."""
@@ -300,7 +297,7 @@ class BeltServer:
         if listener.refused == 1:
             key = listener.key
             log.warning("belt.token_refused", extra={"attempt": key.attempt_id, "epoch": key.epoch})
-        self._send(connection.number, refusal("token_refused", "this is not the token of the program that runs here"))
+        self._send(connection.number, WRONG_TOKEN)
 
     def _refuse(self, connection: _Connection, error: DeclarationError) -> None:
         connection.asked = True
@@ -332,15 +329,20 @@ def refusal(code: str, message: str) -> Mapping[str, object]:
 
 RETRY: Mapping[str, object] = {"retry": True}
 """An answer that says: nothing was done, ask whoever holds the attempt next."""
+WRONG_TOKEN = refusal("token_refused", "this is not the token of the program that runs here")
 
 
-def _is_token(given: object, token_sha256: str) -> bool:
-    """Compared in constant time."""
-    return isinstance(given, str) and hmac.compare_digest(token_digest(given), token_sha256)
+def request_of(line: bytes, key: LeaseKey, connection: int, token_sha256: str) -> Request | None:
+    """What a line of a program asks; None: its token is another one.
 
-
-def _request(key: LeaseKey, connection: int, asked: Mapping[str, object]) -> Request:
-    """Raises DeclarationError."""
+    Raises:
+        DeclarationError: it is no request, or a wrong one.
+    """
+    asked = parse_json(line)
+    if not isinstance(asked, dict):
+        raise DeclarationError("a request is an object")
+    if not _is_token(asked.get("token"), token_sha256):
+        return None
     if asked.get("ask") == "inputs":
         after = asked.get("after", 0)
         if not isinstance(after, int) or isinstance(after, bool) or not 0 <= after < 2**63:
@@ -348,3 +350,8 @@ def _request(key: LeaseKey, connection: int, asked: Mapping[str, object]) -> Req
         return Request(key, connection, None, after)
     declared = declaration_of(asked.get("key"), asked.get("kind"), asked.get("body"))
     return Request(key, connection, declared)
+
+
+def _is_token(given: object, token_sha256: str) -> bool:
+    """Compared in constant time."""
+    return isinstance(given, str) and hmac.compare_digest(token_digest(given), token_sha256)

@@ -24,7 +24,7 @@ from shared.model.evidence import Evidence, LockState, Pin, ProcessIdentity
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.stop import StopResult
 from shared.presence import running_up
-from shared.process.channel import INTERRUPT, Handed, Word, hand_over, say
+from shared.process.channel import INTERRUPT, Handed, Word, hand_over, say, tell
 from shared.process.evidence import any_child_record, read_evidence
 from shared.process.filelock import IncarnationLock, holders, probe
 from shared.process.identity import identify, machine_id
@@ -95,7 +95,7 @@ class LocalHost:
 
     def hand_over(self, pin: Pin, words: list[Word]) -> list[Handed]:
         """See `HostView.hand_over`."""
-        return hand_over(self._home.attempts / pin.directory, words)
+        return hand_over(words, partial(tell, self._home.attempts / pin.directory))
 
     def _ours(self, target: StopTarget) -> Iterator[ProcessIdentity]:
         """Processes of tenure itself. A bare pid counts only while its holder's own lock proves that it lives."""

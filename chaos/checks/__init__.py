@@ -9,7 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chaos.checks import actors, budgets, inputs, jobs, launches, order, retries, slots, spoken, used, wakes
+from chaos.checks import (
+    actors,
+    budgets,
+    inputs,
+    jobs,
+    launches,
+    order,
+    retries,
+    slots,
+    speech,
+    spoken,
+    used,
+    wakes,
+    words,
+)
 from chaos.history import History
 
 Check = Callable[[History], list[str]]
@@ -49,6 +63,16 @@ CHECKS: tuple[Check, ...] = (
     slots.nothing_is_stuck,
     wakes.waits_end,
     wakes.resumes_follow_their_wait,
+    speech.every_line_is_heard_once,
+    speech.the_belt_keeps_its_word,
+    speech.ends_are_as_declared,
+    speech.turns_are_told_of_what_ended,
+    speech.usage_is_all_that_was_reported,
+    words.intents_end_once,
+    words.fates_are_true,
+    words.words_reach_whom_they_are_for,
+    words.interrupts_are_fenced_first,
+    words.waits_end_by_what_they_wait_for,
     budgets.starts_keep_to_their_budgets,
     budgets.usage_is_charged_once,
     budgets.gates_admit_before_the_first_start,

@@ -62,7 +62,7 @@ def statuses_are_true(history: History) -> list[str]:
     """
     found = []
     for job in history.jobs:
-        if job.speaks:
+        if job.speaks or job.is_overheard:
             continue
         attempts, work = history.attempts_of(job.work_id), history.works.get(job.work_id)
         if work is None or not attempts or not _is_over(attempts[-1]):

@@ -23,6 +23,7 @@ AFTERMATH = frozenset(
         "cancel.acknowledged",
         "cancel.settled",
         "report.late",  # what its program had said that nobody had read, read with its stop
+        "stream.refused",
         "intent.consumed",  # what it was still to be told, and what the next attempt waits for
         "intent.returned",
         "wait.registered",

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from chaos.checks.inputs import RETRY, TIMER, TOOK_EFFECT, is_retried_by_person, is_spent
+from chaos.checks.inputs import RETRY, TIMER, TOOK_EFFECT, inputs_of, is_retried_by_person, is_spent
 from chaos.checks.slots import ENDINGS
 from chaos.history import History
 from chaos.job import Job
 from shared.ids import AttemptId, WorkId
-from shared.model.attempt import Attempt, FailureClass, Snapshot
+from shared.model.attempt import Attempt, AttemptState, FailureClass, Snapshot
 from shared.model.instant import US_PER_S
 from shared.model.work import Reason, Work, WorkKind
 
@@ -32,23 +32,32 @@ def retries_are_not_spent(history: History) -> list[str]:
     """
     found = []
     for job in history.jobs:
-        for attempt in history.attempts_of(job.work_id)[:-1]:
+        for attempt, following in pairwise(history.attempts_of(job.work_id)):
             ran = any(line.attempt_id == attempt.id for line in history.lines)
             nothing_ran = attempt.failure is FailureClass.ADMISSION
-            if (nothing_ran and ran) or not (nothing_ran or _may_follow(job, attempt)):
+            if (nothing_ran and ran) or not (
+                nothing_ran or _may_follow(job, attempt) or _is_told_more(history, attempt, following)
+            ):
                 found.append(f"{attempt.id} ended as {attempt.failure}{', ran' if ran else ''}, and another followed")
     return found
 
 
+def _is_told_more(history: History, attempt: Attempt, following: Attempt) -> bool:
+    """Whether an attempt that took effect is followed for the sake of an input that came in meanwhile."""
+    return attempt.state in TOOK_EFFECT and not {*inputs_of(history, following)} <= {*inputs_of(history, attempt)}
+
+
 def _may_follow(job: Job, attempt: Attempt) -> bool:
-    if job.speaks:  # what its program noted says what may follow: `spoken.attempts_follow_what_was_said`
+    if (
+        job.speaks or job.is_overheard
+    ):  # what its program said says what may follow: `spoken.attempts_follow_what_was_said`
         return True
     if not (job.may_run_again or job.may_be_retried):
         return False
     status = attempt.exit_status
     match attempt.failure:
         case None:
-            return job.is_standing
+            return job.is_standing or (job.interrupted and attempt.state is AttemptState.INTERRUPTED)
         case FailureClass.KNOWN:
             is_killed = job.may_be_killed and status is not None and status < 0
             return is_killed or status == job.status_of(attempt.number) != 0

@@ -9,17 +9,20 @@ import queue
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import coordinator.bootstrap
 import worker.bootstrap
 from chaos.seen import Fault, Go
 from chaos.simulation.baton import Baton
+from chaos.simulation.belt import SimulatedBelt
 from chaos.simulation.clock import SimulatedBell, SimulatedClock
 from chaos.simulation.files import Disk
-from chaos.simulation.host import SimulatedHost, SimulatedLauncher, SimulatedQuiet
+from chaos.simulation.host import SimulatedHost
 from chaos.simulation.jobs import Jobs
+from chaos.simulation.launcher import SimulatedLauncher, SimulatedQuiet
 from chaos.simulation.observer import Observer
 from chaos.simulation.processes import Process, Processes
 from chaos.simulation.store import FaultSeam, QueueFile, SimulatedQueue
@@ -37,6 +40,8 @@ from shared.store.sqlite.place import Place
 from shared.store.sqlite.store import SqliteStore, open_store
 from shared.wake import COORDINATOR
 from worker.batch import Batch
+from worker.executors.agent import AgentExecutor
+from worker.executors.claude_code import ClaudeCodeExecutor
 from worker.executors.contract import registry
 from worker.executors.shell import ShellExecutor
 from worker.pool import Completion
@@ -65,6 +70,7 @@ class Stage:
         stops: How each coordinator and worker is asked to end.
         born: Of each incarnation: the last event before it held its lock.
         lost_rings: How likely a ring reaches nobody.
+        commits: So often the store has changed.
         forgotten: Pinned launches that the store knows no more.
         lived_through: Whoever lived when the store went back.
         is_older: The store went back in time, so that it may be refused; `on_refusal`: told of each coordinator that refuses it at
@@ -80,6 +86,7 @@ class Stage:
     stops: dict[Process, Stop] = field(default_factory=dict)
     born: dict[str, int] = field(default_factory=dict)
     lost_rings: float = 0.0
+    commits: int = 0
     forgotten: frozenset[tuple[AttemptId, int]] = frozenset()
     lived_through: frozenset[Process] = frozenset()
     is_older: bool = False
@@ -96,6 +103,13 @@ class Stage:
         self.queue = QueueFile(self.baton)
         self.observer = Observer(self.home, self.clock, self.connect)
         self.jobs.last_seq = self.last_seq
+        self._last_seq, self._last_seq_at = 0, -1
+        self._known: dict[Callable[[ReadTx], Any], Any] = {}
+        self._known_at = -1
+        shell = ShellExecutor({"PATH": "/bin"}, None)
+        agent = AgentExecutor(shell, self.home / "attempts")
+        self.executors = registry([shell, agent, ClaudeCodeExecutor(shell)])
+        self._tokens = count(1)
         self.coordinators: list[tuple[Process, Coordinator]] = []
         self.workers: list[tuple[Process, Worker]] = []
 
@@ -151,9 +165,21 @@ class Stage:
         finally:
             self.baton.current = current
 
+    def known(self, see: Callable[[ReadTx], R]) -> R:
+        """The same of what no time changes: read again only once the store has changed. `see` is a function of a module."""
+        if self._known_at != self.commits:
+            self._known_at = self.commits
+            self._known.clear()
+        if see not in self._known:
+            self._known[see] = self.look(see)
+        found: R = self._known[see]
+        return found
+
     def last_seq(self) -> int:
         """The last event that is committed."""
-        return self.observer.last_seq()
+        if self._last_seq_at != self.commits:
+            self._last_seq_at, self._last_seq = self.commits, self.observer.last_seq()
+        return self._last_seq
 
     # --- processes
 
@@ -226,9 +252,11 @@ class Stage:
             watcher=self.table.watcher(process, lambda key: completed(Completion(key, None, None))),
             launches=SimulatedPool(self.baton, process, worker.bootstrap.LAUNCH_THREADS, "launch", completed),
             stops=SimulatedPool(self.baton, process, worker.bootstrap.STOP_THREADS, "stop", completed),
-            executors=registry([ShellExecutor({"PATH": "/bin"}, None)]),
+            executors=self.executors,
             environment_layer=lambda _snapshot: {},
             batch=Batch(store),
+            belt=SimulatedBelt(self.baton, self.disk, process, completed),
+            new_token=self._new_token,
             quiet=SimulatedQuiet(self.baton),
         )
         built = Worker(ports, completions)
@@ -236,6 +264,10 @@ class Stage:
         worker.bootstrap.register(store, ports, name, process.identity, (DEVICE, inode))
         worker.bootstrap.run(built, self.clock, bell, self._stop(process))
         process.end(0)
+
+    def _new_token(self) -> str:
+        """A token that none was given yet; a seed gives the same ones."""
+        return f"token-{next(self._tokens)}"
 
     def _refuse_older(self, store: SqliteStore) -> None:
         try:

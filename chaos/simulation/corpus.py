@@ -12,9 +12,11 @@ from typing import Any
 
 from chaos.simulation.harm import Harm, Kind
 from chaos.simulation.jobs import Job
+from chaos.simulation.programs import Act, Deed, Part
 from chaos.simulation.run import Options, Outcome
 from shared.boundary import Boundary, Side, Victims
 
+LISTED = ("statuses", "delays_us", "keys", "parts")
 CORPUS = Path(__file__).with_name("corpus.json")
 
 
@@ -25,6 +27,7 @@ class Entry:
     Attributes:
         found: The check that fired, and what it said.
         cause: What was wrong, in one sentence.
+        holds: There were budgets and approvals.
     """
 
     seed: int
@@ -34,12 +37,18 @@ class Entry:
     plan: tuple[Harm, ...]
     found: str
     cause: str
+    holds: bool = False
 
     @property
     def options(self) -> Options:
         """What replays it."""
         return Options(
-            works=len(self.jobs), workers=self.workers, lease_us=self.lease_us, plan=self.plan, jobs=self.jobs
+            works=len(self.jobs),
+            workers=self.workers,
+            lease_us=self.lease_us,
+            plan=self.plan,
+            jobs=self.jobs,
+            holds=self.holds,
         )
 
 
@@ -47,7 +56,8 @@ def entry_of(outcome: Outcome, cause: str) -> Entry:
     """What to keep of a history that failed."""
     options = outcome.options
     found = str(outcome.findings[0]) if outcome.findings else ""
-    return Entry(outcome.seed, options.workers, options.lease_us, outcome.jobs, outcome.plan, found, cause)
+    holds = bool(options.holds)
+    return Entry(outcome.seed, options.workers, options.lease_us, outcome.jobs, outcome.plan, found, cause, holds)
 
 
 def to_json(entries: list[Entry]) -> str:
@@ -70,8 +80,15 @@ def _entry(facts: dict[str, Any]) -> Entry:
 
 
 def _job(facts: dict[str, Any]) -> Job:
-    statuses, delays_us = facts.pop("statuses", ()), facts.pop("delays_us", ())
-    return Job(**facts, statuses=tuple(statuses), delays_us=tuple(delays_us))
+    for name in LISTED:
+        facts[name] = tuple(facts.get(name, ()))
+    facts["parts"] = tuple(_part(each) for each in facts["parts"])
+    return Job(**facts)
+
+
+def _part(facts: dict[str, Any]) -> Part:
+    deeds = (Deed(Act(deed.pop("act")), **deed) for deed in facts["deeds"])
+    return Part(tuple(deeds), facts["status"])
 
 
 def _harm(facts: dict[str, Any]) -> Harm:

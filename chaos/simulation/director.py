@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 from chaos.history import History
@@ -18,12 +19,15 @@ from chaos.simulation.jobs import FOREVER_US
 from chaos.simulation.jobs import Job as Behaviour
 from chaos.simulation.person import HELD, Person
 from chaos.simulation.processes import KILL, Process
+from chaos.simulation.programs import AGENT
 from chaos.simulation.setback import Setback
 from shared.boundary import Boundary, Side, Victims
 from shared.ids import AttemptId, Incarnation, WorkId, work_of
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import Config
 from shared.model.work import NewWork, WorkKind
+from shared.policy.capacity import POOL_AGENTS, POOL_JOBS
+from shared.store.contract import ReadTx
 
 LOOK_TURNS = 40
 LOOK_US = 500 * US_PER_MS
@@ -31,6 +35,7 @@ PUT_BACK_MOST_US = 3 * US_PER_S
 RESTART_MOST_US = 1_500 * US_PER_MS
 HARMABLE = ("coordinator", "worker", "zygote", "shim", "child", "other")
 SERVICES = ("coordinator", "worker")
+COMMITS = frozenset(boundary for boundary in Boundary if boundary.endswith("_commit"))
 
 
 class Director:
@@ -100,12 +105,13 @@ class Director:
             command = stage.jobs.command(number, behaviour)
             if behaviour.needs_binding:  # with its command: of another one, what it says does not hold
                 kind = WorkKind.STANDING if behaviour.inputs else WorkKind.RUN_ONCE
-                self._person.asked.append(
-                    NewWork(behaviour.scope, f"own-{number}", None, (), "/", None, "a person", kind=kind)
-                )
+                work = NewWork(behaviour.scope, f"own-{number}", None, (), "/", None, "a person", kind=kind)
+                pool = POOL_AGENTS if behaviour.voice == AGENT else POOL_JOBS
+                self._person.asked.append((replace(work, correlate=behaviour.keys), pool))
             else:
                 binding = "short" if behaviour.lasts_us >= FOREVER_US else "plain"
-                self._person.asked.append(NewWork(behaviour.scope, binding, command, (), "/", None, "a person"))
+                work = NewWork(behaviour.scope, binding, command, (), "/", None, "a person")
+                self._person.asked.append((work, POOL_JOBS))
         self._start_coordinator()
         for number in range(1, self._workers + 1):
             self._start_worker(f"worker-{number}")
@@ -174,6 +180,8 @@ class Director:
         assert isinstance(process, Process), "actors are threads of processes"
         self.reached[boundary, side, ""] += 1
         self._last[process] = boundary, side
+        if boundary in COMMITS and side is Side.AFTER:
+            self.stage.commits += 1
         if (
             boundary is Boundary.QUEUE_LOCK and self.stage.queue.holder is process
         ):  # nobody else commits until it lets go
@@ -213,7 +221,7 @@ class Director:
                     return ""
             case Kind.RIVAL:
                 self.stage.start_coordinator()
-            case Kind.CANCEL | Kind.MISTAKE | Kind.RETRY | Kind.HOLD:
+            case Kind.CANCEL | Kind.MISTAKE | Kind.RETRY | Kind.HOLD | Kind.INJECT | Kind.INTERRUPT | Kind.PUBLISH:
                 self._person.want(harm)
             case Kind.DRAIN:
                 asked = [each for each in self._living(harm.role) if each in self.stage.stops]
@@ -330,9 +338,7 @@ class Director:
             return False
         if self.stage.is_older and self._living("child"):
             return False  # a job that the store forgot is left to a person, and runs on
-        idle = self.stage.look(lambda tx: tx.idle_state())
-        held = self.stage.look(lambda tx: tx.held_for(HELD, limit=1))
-        self.is_at_rest = idle.live == 0 and idle.waiting == 0 and not held
+        self.is_at_rest = self.stage.known(is_at_rest)
         return self.is_at_rest
 
     def why_restless(self) -> str:
@@ -375,7 +381,7 @@ class Director:
         for name, (process, _) in self.stage.locks.items():
             if process.is_alive:
                 self._lives.append(Life(Incarnation(name), self.stage.born[name], None))
-        setback = self._setback
+        setback, memory = self._setback, self.stage.jobs.memory
         seen = Seen(
             backwards=() if setback is None else tuple(setback.backwards),
             lost=() if setback is None else setback.lost,
@@ -384,6 +390,8 @@ class Director:
             lives=tuple(self._lives),
             looks=tuple(self._looks),
             ticks=() if self._is_time_unsure else tuple(self._ticks),
+            said=tuple(memory.said.values()),
+            told=tuple(memory.told),
             accepted=() if setback is not None and setback.has_happened else tuple(self._person.wishes.accepted),
         )
         jobs = [self._job(number) for number in range(1, len(self._person.asked) + 1)]
@@ -399,23 +407,31 @@ class Director:
         return (self._has_rebooted and has_stepped) or (self._setback is not None and self._setback.has_happened)
 
     def _job(self, number: int) -> Job:
-        behaviour = self._behaviours[number - 1]
+        behaviour, words = self._behaviours[number - 1], self._person.words
         work_id = WorkId(f"w{number}")
         is_harmed = work_id in self._person.harmed or self._has_rebooted
         was_forgotten = self._setback is not None and self._setback.has_happened
         return Job(
             work_id,
             behaviour.status,
-            cancelled=work_id in self._person.cancelled,
+            cancelled=work_id in self._person.cancelled | words.cancelled,
             cannot_run=behaviour.is_missing,
             may_time_out=behaviour.lasts_us >= FOREVER_US or self._has_rebooted,
             may_be_killed=is_harmed,
             may_need_person=is_harmed or was_forgotten,
             may_stay_open=self._is_refused,
-            may_run_again=behaviour.needs_binding,
+            may_run_again=behaviour.needs_binding or work_id in words.injected | words.interrupted,
+            is_overheard=bool(behaviour.voice),
+            interrupted=work_id in words.interrupted,
             statuses=behaviour.statuses,
             is_standing=bool(behaviour.inputs),
             is_held=behaviour.is_held and behaviour.is_retried,
-            may_be_retried=work_id in self._person.wishes.retried,
+            may_be_retried=work_id in self._person.wishes.retried | words.retried,
             output=None,
         )
+
+
+def is_at_rest(tx: ReadTx) -> bool:
+    """Nothing goes on, and nothing waits but for whom a person would have to be asked."""
+    idle = tx.idle_state()
+    return idle.live == 0 and idle.waiting == 0 and not tx.held_for(HELD, limit=1)

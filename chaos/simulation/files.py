@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from chaos.simulation.baton import Signal
 from chaos.simulation.processes import Process
 from shared.model.evidence import ExitRecord, Pin, ProcessIdentity
 
+if TYPE_CHECKING:
+    from chaos.simulation.belt import Socket
+
 R = TypeVar("R")
+CHANNEL_LINES_MAX = 4
+"""What has room in a channel; few, so that one is full now and then."""
 
 
 class FileLock:
@@ -76,8 +82,46 @@ class ChildFacts:
 
 
 @dataclass(eq=False)
+class Channel:
+    """A named pipe that is a program's standard input.
+
+    Attributes:
+        lines: Written and not read yet; each was written whole.
+        readers: Whoever has it open, alive or not.
+        is_broken: It cannot be opened for writing.
+    """
+
+    written: Signal
+    lines: list[bytes] = field(default_factory=list)
+    readers: list[Process] = field(default_factory=list)
+    is_broken: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """Somebody has it open to read."""
+        return any(process.is_alive for process in self.readers)
+
+    @property
+    def is_full(self) -> bool:
+        """Another line has no room."""
+        return len(self.lines) >= CHANNEL_LINES_MAX
+
+    def write(self, line: bytes) -> None:
+        """Write a line."""
+        self.lines.append(line)
+        self.written.notify()
+
+
+@dataclass(eq=False)
 class Directory:
-    """One attempt's directory of one epoch. `is_durable`: its entry among the attempts was synced."""
+    """One attempt's directory of one epoch.
+
+    Attributes:
+        is_durable: Its entry among the attempts was synced.
+        output: What its program wrote to its standard output.
+        channel: None: its standard input is none.
+        belt: The socket that was bound there last.
+    """
 
     name: str
     inode: int
@@ -87,6 +131,9 @@ class Directory:
     tree_lock: FileLock | None = None
     child: Record[ChildFacts] | None = None
     exit: Record[ExitRecord] | None = None
+    output: bytearray = field(default_factory=bytearray)
+    channel: Channel | None = None
+    belt: Socket | None = None
 
     def sync(self) -> None:
         """Sync the directory: every entry that it has now."""

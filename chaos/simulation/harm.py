@@ -29,6 +29,9 @@ class Kind(StrEnum):
     CANCEL = auto()  # a person cancels a Work
     RETRY = auto()  # tries one again
     HOLD = auto()  # holds one, and lets it go later
+    INJECT = auto()  # hands one an input while it runs
+    INTERRUPT = auto()  # ends an attempt of one
+    PUBLISH = auto()  # publishes an event
     MISTAKE = auto()  # and says that it is stopped, meaning an epoch that is over
     TEAR = auto()  # the disk loses what a launch recorded so far
 
@@ -47,7 +50,7 @@ class Harm:
         us: How long a pause lasts, how far the clock steps, how long the host is down.
         point, code: Of a fault: `begin`, `commit` (nothing was written) or `committed` (it was), and SQLite's code.
         commits: How many of the last commits a store loses that goes back in time.
-        work: Of a cancel, retry or hold: the how-manieth Work.
+        work: Of what a person says of a Work: the how-manieth.
     """
 
     kind: Kind
@@ -80,7 +83,9 @@ class Harm:
             case Kind.OLDER | Kind.RESTORE:
                 down = f", {self.us / US_PER_S:.3f} s" if self.kind is Kind.OLDER else ""
                 return f"{self.kind} at {where}{down}, the store lacks its last {self.commits} commits"
-            case Kind.CANCEL | Kind.MISTAKE | Kind.RETRY | Kind.HOLD:
+            case Kind.PUBLISH:
+                return f"{self.kind} at {where}"
+            case Kind.CANCEL | Kind.MISTAKE | Kind.RETRY | Kind.HOLD | Kind.INJECT | Kind.INTERRUPT:
                 return f"{self.kind} Work {self.work} at {where}"
             case _:
                 return f"{self.kind} {self.role} at {where}"
@@ -93,6 +98,11 @@ WORKER_AT = (
     *(Boundary.ATTEMPT_MKDIR, Boundary.ATTEMPT_SPEC, Boundary.ATTEMPT_SYNC, Boundary.ZYGOTE_EXEC),
     *(Boundary.SHIM_SPAWN, Boundary.READY_RECEIVE, Boundary.GO_SEND, Boundary.STOP_SIGNAL),
 )
+SPOKEN_AT = (
+    *(Boundary.DECLARE_COMMIT, Boundary.STREAM_COMMIT, Boundary.PARK_COMMIT, Boundary.DISPATCH_COMMIT),
+    *(Boundary.ACKNOWLEDGE_COMMIT, Boundary.CHANNEL_WRITE),
+)
+"""Where a worker comes whose programs speak; and a coordinator to `WAKE_COMMIT`."""
 COORDINATOR_AT = (
     *(Boundary.QUEUE_LOCK, Boundary.INCARNATION_LOCK, Boundary.LOCK_PROBE, Boundary.REGISTER_COMMIT),
     *(Boundary.LEADER_COMMIT, Boundary.CLAIM_COMMIT, Boundary.RECOVERY_COMMIT, Boundary.PASS_COMMIT),
@@ -152,6 +162,8 @@ USUAL = {
     "hold": 1,
     "tear": 1,
 }
+WORDS = (Kind.INJECT, Kind.INTERRUPT, Kind.PUBLISH)
+WORDS_USUAL = (8, 2, 1)
 ONCE = (Kind.REBOOT, Kind.OLDER, Kind.RESTORE)
 COMMITS_LOST = (1, 1, 2, 3, 5, 10, 30)
 STRUCK = ("worker", "worker", "coordinator", "shim", "shim", "child", "other", EVERYBODY)
@@ -194,6 +206,27 @@ def draw_plan(chance: random.Random, mood: Mood, works: int) -> tuple[Harm, ...]
         if harm.kind not in ONCE or all(each.kind not in ONCE for each in plan):
             plan.append(harm)
     return tuple(plan)
+
+
+def draw_words(chance: random.Random, works: int) -> tuple[Harm, ...]:
+    """What a person says to programs that speak."""
+    said = chance.choices(WORDS, WORDS_USUAL, k=chance.choice((0, 3, 6, 10)))
+    steps = sorted(chance.randint(20, STEPS) for _ in said)
+    return tuple(Harm(kind, step=step, work=chance.randint(1, works)) for kind, step in zip(said, steps, strict=True))
+
+
+def draw_spoken_hits(chance: random.Random, *, most: int, lease_us: int) -> tuple[Harm, ...]:
+    """Harm to whoever hears programs, hands on what they are told, or wakes them."""
+    mood = Mood(USUAL, ROLE_WEIGHTS, most, lease_us)
+    return tuple(_spoken_hit(chance, mood) for _ in range(chance.randint(0, most)))
+
+
+def _spoken_hit(chance: random.Random, mood: Mood) -> Harm:
+    is_wake = chance.random() < 0.2
+    role, boundary = ("coordinator", Boundary.WAKE_COMMIT) if is_wake else ("worker", chance.choice(SPOKEN_AT))
+    kind = Kind.CRASH if chance.random() < 0.6 else Kind.PAUSE
+    side = chance.choice((Side.BEFORE, Side.AFTER))
+    return Harm(kind, role, boundary, side, nth=chance.choice((1, 1, 2, 3, 5)), us=_pause_us(chance, mood))
 
 
 def _draw(chance: random.Random, kind: str, mood: Mood, works: int) -> Harm:

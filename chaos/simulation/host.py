@@ -6,196 +6,28 @@ proves is decided by the real `shared.policy.proof`. Between any two looks the b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
-from chaos.simulation.baton import Baton, Signal
+from chaos.simulation.baton import Baton
 from chaos.simulation.files import Directory, Disk, FileLock
-from chaos.simulation.jobs import Jobs
 from chaos.simulation.processes import KILL, TERM, Process, Processes
-from chaos.simulation.shim import Gate, Launching
 from shared.boundary import Boundary, Side, reached
-from shared.ids import AttemptId, attempt_directory
+from shared.ids import AttemptId
 from shared.model.evidence import Evidence, LockState, Pin, ProcessIdentity
 from shared.model.instant import US_PER_MS, US_PER_S
+from shared.model.intent import Delivered
 from shared.model.stop import Search, StopResult
 from shared.policy import proof
-from shared.process.channel import Handed, Word
-from shared.process.launcher import READY_TIMEOUT_S, LaunchError, LaunchSpec
+from shared.process.channel import INTERRUPT, Handed, Word, hand_over, input_line, input_message, input_name
 from shared.process.orphans import EMPTY, PAUSE_S, TRIES
 from shared.process.output import Piece
+from shared.process.spec import CHANNEL_BYTES
 from shared.process.stopper import END_BOUND_S, KILL_BOUND_S, SHIM_MARGIN_S
 from worker.ports import StopTarget
-from worker.quiet import WAIT_S, Quiet
+from worker.quiet import Quiet
 
 LOOK_US = 50 * US_PER_MS
-
-
-class SimulatedQuiet(Quiet):
-    """`Quiet` without threads."""
-
-    def __init__(self, baton: Baton) -> None:
-        super().__init__()
-        self._baton = baton
-        self._signal = Signal(baton)
-
-    @contextmanager
-    def launching(self) -> Iterator[None]:
-        """See `Quiet.launching`."""
-        while self._scans:
-            self._signal.wait(self._baton.mono_us + US_PER_S)
-        self._launching += 1
-        try:
-            yield
-        finally:
-            self._launching -= 1
-            self._signal.notify()
-
-    @contextmanager
-    def scanning(self) -> Iterator[None]:
-        """See `Quiet.scanning`."""
-        self._scans += 1
-        until_us = self._baton.mono_us + int(WAIT_S * US_PER_S)
-        while self._launching and self._baton.mono_us < until_us:
-            self._signal.wait(until_us)
-        try:
-            yield
-        finally:
-            self._scans -= 1
-            self._signal.notify()
-
-
-class HeldGate:
-    """The worker's end of a gate; see `shared.process.launcher.HeldLaunch`."""
-
-    def __init__(self, gate: Gate, pin: Pin, on_go: Callable[[Pin], Callable[[], None]]) -> None:
-        self._gate = gate
-        self._pin = pin
-        self._on_go = on_go
-
-    @property
-    def pin(self) -> Pin:
-        """See `HeldLaunch.pin`."""
-        return self._pin
-
-    def go(self) -> None:
-        """See `HeldLaunch.go`."""
-        opened = self._on_go(self._pin)
-        reached(Boundary.GO_SEND, Side.BEFORE)
-        gate = self._gate
-        is_served = gate.is_served
-        if is_served:
-            opened()
-            gate.said_go = True
-        gate.close()
-        if not is_served:
-            raise LaunchError("ready", "the shim was gone before GO (EPIPE)")
-        reached(Boundary.GO_SEND, Side.AFTER)
-
-    def close(self) -> None:
-        """See `HeldLaunch.close`."""
-        self._gate.close()
-
-
-class SimulatedLauncher:
-    """See `shared.process.launcher.ZygoteLauncher`."""
-
-    def __init__(
-        self,
-        baton: Baton,
-        table: Processes,
-        disk: Disk,
-        jobs: Jobs,
-        worker: Process,
-        on_go: Callable[[Pin], Callable[[], None]],
-    ) -> None:
-        self._baton = baton
-        self._table = table
-        self._disk = disk
-        self._jobs = jobs
-        self._worker = worker
-        self._on_go = on_go
-        self._zygote = self._start_zygote()
-
-    def launch(self, spec: LaunchSpec) -> HeldGate:
-        """See `Launcher.launch`."""
-        directory = self._make_directory(attempt_directory(AttemptId(spec.attempt_id), spec.epoch))
-        gate = Gate(self._baton)
-        self._worker.at_end.append(gate.close)
-        try:
-            self._spawn(gate, directory)
-            reached(Boundary.ATTEMPT_SYNC, Side.BEFORE)
-            self._disk.sync()
-            reached(Boundary.ATTEMPT_SYNC, Side.AFTER)
-            shim, lock_ino = self._await_ready(gate, spec)
-        except BaseException:
-            gate.close()
-            raise
-        pin = Pin(spec.epoch, directory.name, shim.identity, directory.inode, lock_ino)
-        return HeldGate(gate, pin, self._on_go)
-
-    def close(self) -> None:
-        """See `Launcher.close`."""
-        self._zygote.end(0)
-
-    def _make_directory(self, name: str) -> Directory:
-        reached(Boundary.ATTEMPT_MKDIR, Side.BEFORE)
-        directory = self._disk.make(name)
-        if directory is None:
-            raise LaunchError("directory", f"{name} exists already", nothing_ran=False, exists=True)
-        reached(Boundary.ATTEMPT_MKDIR, Side.AFTER)
-        reached(Boundary.ATTEMPT_SPEC, Side.BEFORE)
-        reached(Boundary.ATTEMPT_SPEC, Side.AFTER)
-        return directory
-
-    def _spawn(self, gate: Gate, directory: Directory) -> None:
-        reached(Boundary.SHIM_SPAWN, Side.BEFORE)
-        zygote = self._zygote
-        if not zygote.is_alive:  # the request could not be sent: a new one, and it is exec'ed once for this launch
-            self._zygote = self._start_zygote()
-            zygote = self._table.new(f"once:{self._worker.name}", "zygote", parent=self._worker, worker=self._worker)
-        launching = Launching(self._baton, self._table, directory, gate, self._jobs)
-
-        def serve() -> None:
-            launching.serve(zygote, zygote)
-            if zygote is not self._zygote:
-                zygote.end(0)
-
-        unserved = zygote.at_end
-        unserved.append(gate.leave)
-
-        def served() -> None:
-            serve()
-            if gate.leave in unserved:
-                unserved.remove(gate.leave)
-
-        zygote.start(served, f"/{directory.name}")
-        reached(Boundary.SHIM_SPAWN, Side.AFTER)
-
-    def _start_zygote(self) -> Process:
-        reached(Boundary.ZYGOTE_EXEC, Side.BEFORE)
-        worker = self._worker
-        zygote = self._table.new(f"zygote:{worker.name}", "zygote", parent=worker, worker=worker)
-        # The end of its worker ends it, once it has served what was asked for before.
-        worker.at_end.append(lambda: self._baton.later(20 * US_PER_MS, lambda: zygote.end(0)))
-        reached(Boundary.ZYGOTE_EXEC, Side.AFTER)
-        return zygote
-
-    def _await_ready(self, gate: Gate, spec: LaunchSpec) -> tuple[Process, int]:
-        reached(Boundary.READY_RECEIVE, Side.BEFORE)
-        gate.order = spec
-        gate.changed.notify()
-        until_us = self._baton.mono_us + int(READY_TIMEOUT_S * US_PER_S)
-        while gate.ready is None and gate.is_served and self._baton.mono_us < until_us:
-            gate.changed.wait(until_us)
-        if gate.ready is None:
-            if gate.is_served:
-                raise LaunchError("ready", f"no answer within {READY_TIMEOUT_S:.0f} s")
-            raise LaunchError("ready", "the shim died before it was ready")
-        if isinstance(gate.ready, str):
-            raise LaunchError("ready", gate.ready)
-        reached(Boundary.READY_RECEIVE, Side.AFTER)
-        return gate.ready
 
 
 class SimulatedHost:
@@ -277,16 +109,42 @@ class SimulatedHost:
     # --- stopping
 
     def read_output(self, pin: Pin, offset: int, limit: int) -> Piece:
-        """See `HostView.read_output`. No simulated program is listened to."""
-        raise NotImplementedError(f"{pin.directory} is no agent's")
+        """See `HostView.read_output`."""
+        self._baton.hand_over()
+        directory = self._disk.directories.get(pin.directory)
+        return Piece(offset, b"" if directory is None else bytes(directory.output[offset : offset + limit]))
 
     def hand_over(self, pin: Pin, words: list[Word]) -> list[Handed]:
-        """See `HostView.hand_over`. No simulated program takes input while it runs."""
-        raise NotImplementedError(f"{pin.directory} is no agent's")
+        """See `HostView.hand_over`."""
+        return hand_over(words, partial(self._tell, pin))
+
+    def _tell(self, pin: Pin, word: Word) -> Handed:
+        """See `shared.process.channel.tell`; what is told here is short."""
+        message, content = input_message(word.input, word.body, Path(input_name(word.input)), CHANNEL_BYTES - 256)
+        assert content is None, "nobody of a simulation hands in what needs a file"
+        return self._say(pin, input_line(word, message))
+
+    def _say(self, pin: Pin, line: bytes) -> Handed:
+        """See `shared.process.channel.say`."""
+        self._baton.hand_over()
+        directory = self._disk.directories.get(pin.directory)
+        channel = None if directory is None else directory.channel
+        if channel is None or channel.is_broken:
+            return Handed(Delivered.FAILED, "ENOENT")
+        if not channel.is_read:
+            return Handed(Delivered.LATER, "nobody reads it any more; its end will say what follows")
+        reached(Boundary.CHANNEL_WRITE, Side.BEFORE)
+        if channel.is_full:
+            return Handed(Delivered.LATER, "it has not read what it was told before")
+        channel.write(line)
+        reached(Boundary.CHANNEL_WRITE, Side.AFTER)
+        return Handed(Delivered.ACCEPTED)
 
     def stop(self, target: StopTarget, quiet: Quiet) -> StopResult:
         """See `shared.process.stopper.stop`."""
         pin = target.pin
+        if target.is_interrupted and pin is not None:
+            self._say(pin, INTERRUPT)
         if pin is None:
             failed = self._why_not_s0(target)
             return StopResult(proof.S0 if failed is None else None, (), () if failed is None else (failed,), None)

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from chaos.simulation.baton import Baton
-from chaos.simulation.files import Disk, FileLock
+from chaos.simulation.files import Directory, Disk, FileLock
 from chaos.simulation.processes import Process, Processes
+from chaos.simulation.programs import AGENT, BELT, KEYS, LAST, Part, draw_parts
+from chaos.simulation.speaking import Memory, Speaker
 from chaos.witness import Line, Mark
 from shared.ids import AttemptId, work_of
 from shared.model.instant import US_PER_MS, US_PER_S
@@ -19,6 +21,9 @@ WORD = "simulated"
 SAFE = 0.3
 DELAYS_US = (US_PER_S, US_PER_S, 2 * US_PER_S, 5 * US_PER_S)
 SCOPES = ("", "", "ops", "ops/backup")
+SPEAK = (0.0, 0.0, 0.4, 1.0)
+"""How many of a history's jobs speak."""
+WORDS = tuple(key for key in KEYS if key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,9 @@ class Job:
         on_timeout: Its binding tries a timeout again too.
         is_held: Once nothing is left to try its binding has it held.
         inputs: It is standing, and gets so many inputs; 0: it runs once.
+        voice: It speaks, by this door, and plays one of its parts in each launch; "": it says nothing.
+        is_deaf: What it is to be told while it runs cannot be handed to it; `drops`: its binding gives such inputs up.
+        keys: Correlation keys of its Work.
     """
 
     lasts_us: int
@@ -56,6 +64,15 @@ class Job:
     on_timeout: bool = False
     is_held: bool = False
     inputs: int = 0
+    voice: str = ""
+    parts: tuple[Part, ...] = ()
+    is_deaf: bool = False
+    drops: bool = False
+    keys: tuple[str, ...] = ()
+
+    def part(self, launches: int) -> Part:
+        """What it does in the launch that comes after so many others."""
+        return self.parts[launches] if launches < len(self.parts) else LAST
 
     def status_of(self, number: int) -> int:
         """How its attempt of that number ends."""
@@ -69,7 +86,7 @@ class Job:
     @property
     def needs_binding(self) -> bool:
         """What it is depends on a binding of its own, with the command that this runs."""
-        return self.is_safe or self.is_retried or bool(self.inputs)
+        return self.is_safe or self.is_retried or bool(self.inputs) or bool(self.voice)
 
 
 KINDS = ("plain", "missing", "stubborn", "endless", "leaves", "escapes")
@@ -88,7 +105,26 @@ def draw_jobs(chance: random.Random, works: int) -> tuple[Job, ...]:
         for job in drawn
     ]
     often = chance.choice((0.0, 0.3, 0.8))
-    return tuple(_again(chance, job) if chance.random() < often else job for job in safe)
+    again = [_again(chance, job) if chance.random() < often else job for job in safe]
+    speak = chance.choice(SPEAK)
+    return tuple(_speaking(chance, job) if chance.random() < speak else job for job in again)
+
+
+def _speaking(chance: random.Random, job: Job) -> Job:
+    """The same job, as a program that speaks; how its attempts end is up to its parts."""
+    if job.is_missing or job.lasts_us >= FOREVER_US:
+        return job
+    voice = chance.choice((AGENT, AGENT, BELT))
+    return replace(
+        job,
+        status=0,
+        statuses=(),
+        voice=voice,
+        parts=draw_parts(chance, voice),
+        is_deaf=voice == AGENT and chance.random() < 0.1,
+        drops=chance.random() < 0.5,
+        keys=tuple(sorted(chance.sample(WORDS, chance.choice((0, 0, 1, 2))))),
+    )
 
 
 def _again(chance: random.Random, job: Job) -> Job:
@@ -140,7 +176,7 @@ class Jobs:
 
     Attributes:
         drawn: By the number in its command.
-        lines: The witness.
+        lines: The witness; `memory`: what those that speak said and were told.
         last_seq: Tells the last event that is committed.
     """
 
@@ -149,6 +185,7 @@ class Jobs:
     disk: Disk
     drawn: dict[int, Job] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
+    memory: Memory = field(default_factory=Memory)
     last_seq: Callable[[], int | None] = lambda: None
 
     def command(self, number: int, job: Job) -> tuple[str, ...]:
@@ -160,15 +197,22 @@ class Jobs:
         """What that launch runs."""
         return self.drawn[int(spec.argv[1])]
 
-    def run(self, child: Process, spec: LaunchSpec, job: Job, tree_lock: FileLock) -> None:
+    def run(self, child: Process, spec: LaunchSpec, job: Job, directory: Directory) -> None:
         """Be the job, from its exec to its end."""
+        work_id = work_of(AttemptId(spec.attempt_id))
+        launches = sum(line.mark is Mark.START and line.work_id == work_id for line in self.lines)
         self._say(Mark.START, child, spec)
         child.at_end.append(lambda: self._say(Mark.GONE, child, spec))
-        if job.straggler_us:
-            self._leave_behind(child, spec, job, tree_lock)
-        self.baton.sleep(job.lasts_us)
+        if job.straggler_us and directory.tree_lock is not None:
+            self._leave_behind(child, spec, job, directory.tree_lock)
+        status = job.status_of(int(spec.attempt_id.rpartition(".")[2]))
+        if job.voice:
+            speaker = Speaker(self.baton, self.disk, self.memory, child, spec, directory, job.voice, self.last_seq)
+            status = speaker.play(job.part(launches))
+        else:
+            self.baton.sleep(job.lasts_us)
         self._say(Mark.END, child, spec)
-        child.end(job.status_of(int(spec.attempt_id.rpartition(".")[2])))
+        child.end(status)
 
     def _say(self, mark: Mark, process: Process, spec: LaunchSpec) -> None:
         attempt_id = AttemptId(spec.attempt_id)

@@ -11,14 +11,17 @@ from chaos.simulation.harm import Harm, Kind
 from chaos.simulation.jobs import Job as Behaviour
 from chaos.simulation.processes import KILL, Process
 from chaos.simulation.wishes import Wishes
+from chaos.simulation.words import Words
+from chaos.speech import END
 from chaos.witness import Mark
 from coordinator.gates import APPROVAL
 from shared.errors import RefusedError, StoreBusyError
 from shared.ids import AttemptId, WorkId, work_of
+from shared.model.attempt import Attempt
 from shared.model.instant import US_PER_S
 from shared.model.work import NewWork, Reason
 from shared.policy.settle import ending_of_status
-from shared.store.contract import PERSON, Store
+from shared.store.contract import PERSON, ReadTx, Store
 from shared.store.settling import change_after
 from shared.store.values import GateVerdict
 
@@ -34,11 +37,11 @@ class Person:
     """Whoever submits, cancels and settles, in one process after the other.
 
     Attributes:
-        asked: The Works that are wanted, in order.
+        asked: The Works that are wanted, in order, each with its pool.
         to_cancel: Works that are to be cancelled, by number, in order.
         mistaken: Works whose stop is confirmed at a wrong epoch.
         cancelled: Works whose cancel was asked for.
-        wishes: What is said of Works between their attempts.
+        wishes: What is said of Works between their attempts; `words`: while they run or wait.
         harmed: Works whose evidence was destroyed; `is_forgetful`: the store forgot something, of any of them.
     """
 
@@ -46,13 +49,14 @@ class Person:
         self._stage = stage
         self._behaviours = behaviours
         self._chance = chance
-        self.asked: list[NewWork] = []
+        self.asked: list[tuple[NewWork, str]] = []
         self.to_cancel: list[int] = []
         self.mistaken: set[WorkId] = set()
         self.cancelled: set[WorkId] = set()
         self.harmed: set[WorkId] = set()
         self.is_forgetful = False
         self.wishes = Wishes(stage, behaviours, chance)
+        self.words = Words(stage, behaviours, chance, self.wishes.accepted)
 
     def start(self) -> Process:
         """Begin anew, in a process of its own."""
@@ -67,6 +71,8 @@ class Person:
                 self.wishes.retry(harm.work)
             case Kind.HOLD:
                 self.wishes.hold(harm.work)
+            case Kind.INJECT | Kind.INTERRUPT | Kind.PUBLISH:
+                self.words.want(harm)
             case _:
                 if harm.kind is Kind.MISTAKE:
                     self.mistaken.add(WorkId(f"w{harm.work}"))
@@ -76,16 +82,20 @@ class Person:
     @property
     def is_done(self) -> bool:
         """Everything was asked for."""
-        submitted = self._stage.look(lambda tx: tx.last_work_number())
-        return submitted >= len(self.asked) and not self.to_cancel and self.wishes.is_done
+        submitted = self._stage.known(last_work)
+        return submitted >= len(self.asked) and not self.to_cancel and self._has_said_all
+
+    @property
+    def _has_said_all(self) -> bool:
+        return self.wishes.is_done and self.words.is_done
 
     def _ask(self, process: Process) -> None:
         store = self._stage.open(process)
         while True:
-            submitted = self._stage.look(lambda tx: tx.last_work_number())
+            submitted = self._stage.known(last_work)
             busy = submitted < len(self.asked)
             pause_us = SUBMIT_MOST_US // len(self.asked) if busy else ASK_MOST_US
-            if not (busy or self.wishes.is_done):
+            if not (busy or self._has_said_all):
                 pause_us = WISH_MOST_US
             self._stage.baton.sleep(1 + int(self._chance.random() * pause_us))
             try:
@@ -93,10 +103,11 @@ class Person:
                 self._confirm_unproven(store)
                 self._settle_held(store)
                 if submitted < len(self.asked):
-                    work = self.asked[submitted]
-                    store.write(lambda tx, work=work: tx.submit(work, "jobs"))  # type: ignore[misc]
+                    work, pool = self.asked[submitted]
+                    store.write(lambda tx, work=work, pool=pool: tx.submit(work, pool))  # type: ignore[misc]
                     submitted += 1
                 self.wishes.act(store, submitted=submitted)
+                self.words.act(store, submitted=submitted)
                 while self.to_cancel and self.to_cancel[0] <= submitted:
                     work_id = WorkId(f"w{self.to_cancel[0]}")
                     self.cancelled.add(work_id)
@@ -166,7 +177,7 @@ class Person:
                 continue
             behaviour = self._behaviours[int(attempt.work_id[1:]) - 1]
             has_ended = any(line.mark is Mark.END and line.attempt_id == attempt.id for line in self._stage.jobs.lines)
-            ending = ending_of_status(behaviour.status_of(attempt.number) if has_ended else -KILL, None)
+            ending = ending_of_status(self._status(attempt, behaviour) if has_ended else -KILL, None)
             store.write(
                 lambda tx, attempt=attempt, ending=ending: tx.reconcile(  # type: ignore[misc]
                     attempt.id,
@@ -178,5 +189,16 @@ class Person:
                 )
             )
 
+    def _status(self, attempt: Attempt, behaviour: Behaviour) -> int:
+        """With which it meant to end."""
+        memory = self._stage.jobs.memory
+        told = [one.body for one in memory.said.values() if one.attempt_id == attempt.id and one.kind == END]
+        return int(told[-1]) if told else behaviour.status_of(attempt.number)
+
     def _may_still_run(self, attempt_id: AttemptId) -> bool:
         return any(each.launch.startswith(f"{attempt_id}.") for each in self._stage.table.living())
+
+
+def last_work(tx: ReadTx) -> int:
+    """How many Works there are."""
+    return tx.last_work_number()

@@ -17,10 +17,11 @@ from chaos.checks import Finding, examine
 from chaos.history import History
 from chaos.simulation.baton import Baton, Step
 from chaos.simulation.director import Director
-from chaos.simulation.harm import Harm, draw_mood, draw_plan
+from chaos.simulation.harm import Harm, draw_mood, draw_plan, draw_spoken_hits, draw_words
 from chaos.simulation.homes import the_home
 from chaos.simulation.jobs import FOREVER_US, command_of, draw_jobs
 from chaos.simulation.jobs import Job as Behaviour
+from chaos.simulation.programs import AGENT
 from shared import boundary
 from shared.boundary import Boundary, Side
 from shared.model.budget import Budget, Per
@@ -112,15 +113,17 @@ def simulate(seed: int, options: Options = DEFAULTS) -> Outcome:
     plan = options.plan
     if plan is None:
         plan = draw_plan(chance, draw_mood(chance, most=options.harms, lease_us=options.lease_us), len(jobs))
+        plan += _words(chance, jobs, options)
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     gc.disable()
     try:
         config = _config(options, jobs, random.Random(f"{seed}/config"))
         holding = random.Random(f"{seed}/holds")
-        holds = options.holds
-        if holds is None:
-            holds = options.plan is None and holding.random() < HOLDS
+        is_drawn = (
+            holding.random() < HOLDS
+        )  # whether it counts or not, so that what follows is the same when it is asked for
+        holds = options.plan is None and is_drawn if options.holds is None else options.holds
         options = replace(options, holds=holds)
         if holds:
             config = _with_holds(config, holding)
@@ -167,6 +170,14 @@ def _play(seed: int, options: Options, jobs: tuple[Behaviour, ...], plan: tuple[
         director.close()
 
 
+def _words(chance: random.Random, jobs: tuple[Behaviour, ...], options: Options) -> tuple[Harm, ...]:
+    """What a person says to programs that speak, and harm to whoever has to do with that."""
+    if not any(job.voice for job in jobs):
+        return ()
+    said = draw_words(chance, len(jobs))
+    return said + draw_spoken_hits(chance, most=options.harms // 3, lease_us=options.lease_us)
+
+
 def _with_holds(config: Config, chance: random.Random) -> Config:
     """Few turns, one ledger that everything is charged to, and perhaps approvals."""
     per, scope = chance.choice(((Per.ALL, None), (Per.SCOPE, None), (Per.SCOPE, "ops"), (Per.WORK, None)))
@@ -197,6 +208,8 @@ def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random
             grace_us=grace_us,
             retry=_policy(job),
             replay="safe" if job.is_safe else "never",
+            executor="agent" if job.voice == AGENT else "shell",
+            on_inject_error="drop" if job.drops else "queue",
         )
         for number, job in enumerate(jobs, start=1)
         if job.needs_binding
@@ -204,6 +217,7 @@ def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random
     plain = Binding("plain", command, timeout_us=long_us, grace_us=grace_us)
     short = Binding("short", command, timeout_us=SHORT_US, grace_us=grace_us)
     upper, lower = chance.choice(SCOPE_LIMITS)
+    settings = replace(settings, concurrency=chance.choice((1, 2, 4)))
     scopes = (ScopeConfig("ops", upper), ScopeConfig("ops/backup", lower))
     return Config(settings, scopes, (*sorted(own, key=lambda binding: binding.name), plain, short))
 

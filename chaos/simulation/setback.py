@@ -79,6 +79,7 @@ class Setback:
             newest = stage.look(all_events)
             self._newest = self._warm.copy_to_memory()
             self._warm.restore(older)
+            stage.commits += 1
         self.has_happened = True
         self._gos = len(stage.gos)
         stage.lived_through = frozenset(stage.table.living())
@@ -101,6 +102,7 @@ class Setback:
         self.is_undone = True
         self._forget(stage.look(all_events))
         self._warm.restore(newest)
+        stage.commits += 1
         newest.close()
         self._newest = None
         since = stage.jobs.lines[len(self._lines) :]

@@ -113,6 +113,8 @@ class _Shim:
             gate.ready = "BlockingIOError: lock"
             gate.leave()
             return FAULT
+        if self._directory.channel is not None:
+            self._directory.channel.readers.append(process)
         reached(Boundary.READY_SEND, Side.BEFORE)
         gate.ready = (process, lock_ino)
         gate.changed.notify()
@@ -160,6 +162,8 @@ class _Shim:
         lock = self._directory.lock
         if lock is not None:
             lock.inherit(child)
+        if self._directory.channel is not None:
+            self._directory.channel.readers.append(child)
         self._child = child
         child.start(lambda: self._become_job(child, spec))
         reached(Boundary.CHILD_FORK, Side.AFTER)
@@ -251,7 +255,7 @@ class _Shim:
         self._has_execed = True
         child.ignores_term = job.ignores_term
         self._process.changed.notify()
-        self._jobs.run(child, spec, job, directory.tree_lock)
+        self._jobs.run(child, spec, job, directory)
 
     def _report(self, child: Process, error: str) -> None:
         record = ExitRecord(status=None, ran=False, error=error, stop=None, tree_empty=True)

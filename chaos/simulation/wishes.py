@@ -12,8 +12,9 @@ from chaos.simulation.actors import Stage
 from chaos.simulation.jobs import Job as Behaviour
 from shared.errors import NotFoundError, RefusedError
 from shared.ids import WorkId, work_id
-from shared.model.work import Reason, WorkState
-from shared.store.contract import Store, Tx
+from shared.model.work import Reason, Work, WorkState
+from shared.store.contract import ReadTx, Store, Tx
+from shared.store.values import Routine
 
 PERSON = "a person"
 FEEDS = 0.6
@@ -109,12 +110,11 @@ class Wishes:
                 self._held[number] = self._chance.randint(1, HELD_LOOKS)
 
     def _quarantined(self) -> list[str]:
-        routines = self._stage.look(lambda tx: tx.routines(limit=ROUTINES_MAX))
-        return [one.binding for one in routines if one.quarantined_at_us is not None]
+        return [one.binding for one in self._stage.known(_look)[0] if one.quarantined_at_us is not None]
 
     def _still_held(self) -> list[WorkId]:
         """Works whose release was said, and which the store holds all the same: it has lost that word."""
-        held = self._stage.look(lambda tx: tx.works(states=(WorkState.HELD,), after=0, limit=WORKS_MAX))
+        held = self._stage.known(_look)[1]
         return [work.id for work in held if work.reason is Reason.HOLD and work.number not in self._held]
 
     def _say(self, store: Store, transition: Callable[[Tx], None]) -> bool:
@@ -123,6 +123,10 @@ class Wishes:
             store.write(transition)
             return True
         return False
+
+
+def _look(tx: ReadTx) -> tuple[list[Routine], list[Work]]:
+    return tx.routines(limit=ROUTINES_MAX), tx.works(states=(WorkState.HELD,), after=0, limit=WORKS_MAX)
 
 
 def _retry(tx: Tx, *, name: WorkId) -> None:

@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,22 +39,23 @@ class Handed:
     why: str | None = None
 
 
-def hand_over(directory: Path, words: list[Word]) -> list[Handed]:
-    """Hand words over in their order; once one could not be, none behind it is, and each of these is for later.
-
-    Args:
-        directory: The launch's directory.
-    """
+def hand_over(words: list[Word], tell: Callable[[Word], Handed]) -> list[Handed]:
+    """Hand words over in their order; once one could not be, none behind it is, and each of these is for later."""
     results: list[Handed] = []
     for word in words:
         if results and results[-1].result is not Delivered.ACCEPTED:
             results.append(Handed(Delivered.LATER, "one before it could not be handed over"))
-            continue
-        try:
-            results.append(say(directory, _line_of(directory, word)))
-        except OSError as fault:
-            results.append(Handed(Delivered.FAILED, _named(fault)))
+        else:
+            results.append(tell(word))
     return results
+
+
+def tell(directory: Path, word: Word) -> Handed:
+    """Tell the program of a launch one word. Args: its directory."""
+    try:
+        return say(directory, _line_of(directory, word))
+    except OSError as fault:
+        return Handed(Delivered.FAILED, _named(fault))
 
 
 def say(directory: Path, line: bytes) -> Handed:
@@ -99,10 +101,15 @@ def _line_of(directory: Path, word: Word) -> bytes:
     message, content = input_message(word.input, word.body, path, CHANNEL_BYTES - 256)
     if content is not None:
         _write_once(path, content)
-    line = json.dumps({"type": "input", "id": word.intent, **message}, separators=(",", ":")).encode() + b"\n"
+    line = input_line(word, message)
     if len(line) > CHANNEL_BYTES:
         raise OSError(errno.ENAMETOOLONG, "the path of its file is too long for a line")
     return line
+
+
+def input_line(word: Word, message: Mapping[str, object]) -> bytes:
+    """The line that tells a program an input."""
+    return json.dumps({"type": "input", "id": word.intent, **message}, separators=(",", ":")).encode() + b"\n"
 
 
 def _write_once(path: Path, content: bytes) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from shared.model.evidence import LockState
 from shared.model.intent import Delivered
-from shared.process.channel import Word, hand_over, say
+from shared.process.channel import Word, hand_over, say, tell
 from shared.process.launcher import LaunchError
 from shared.process.spec import CHANNEL_BYTES
 from tests.process.launch_host import Host
@@ -55,14 +56,14 @@ def test_words_of_any_length_arrive_whole_and_in_order(host: Host) -> None:
     folder = host.folder(pin)
     words = [Word("i1", 1, b"short"), Word("i2", 2, b"y" * 100_000), Word("i3", 3, b"\xff"), Word("i4", 4, b"last")]
 
-    assert [handed.result for handed in hand_over(folder, words)] == [Delivered.ACCEPTED] * 4
+    assert [handed.result for handed in hand_over(words, partial(tell, folder))] == [Delivered.ACCEPTED] * 4
 
     said(host, pin, '"body":"last"')
     lines = host.out(pin).splitlines()
     assert [line.split('"id":"')[1][:2] for line in lines] == ["i1", "i2", "i3", "i4"]
     assert (folder / "input-2").read_bytes() == b"y" * 100_000
     assert (folder / "input-3").read_bytes() == b"\xff"
-    hand_over(folder, words[1:2])
+    hand_over(words[1:2], partial(tell, folder))
     assert (folder / "input-2").read_bytes() == b"y" * 100_000, "told again, its file is the same"
     say(folder, b"end\n")
 
@@ -71,14 +72,16 @@ def test_a_job_that_reads_nothing_leaves_the_rest_for_later(host: Host) -> None:
     pin = host.start(["sleep", "60"], channel=True)
     words = [Word(f"i{number}", number, b"z" * 3000) for number in range(1, 40)]
 
-    results = [handed.result for handed in hand_over(host.folder(pin), words)]
+    results = [handed.result for handed in hand_over(words, partial(tell, host.folder(pin)))]
 
     full = results.index(Delivered.LATER)
     assert full > 10, "a pipe takes 64 KiB"
     assert set(results[full:]) == {Delivered.LATER}, "nothing goes ahead of what had no room"
     os.kill(pin.shim.pid, signal.SIGTERM)
     host.await_end(pin)
-    assert hand_over(host.folder(pin), words[:1])[0].result is Delivered.LATER, "its end says what becomes of that"
+    assert hand_over(words[:1], partial(tell, host.folder(pin)))[0].result is Delivered.LATER, (
+        "its end says what becomes of that"
+    )
 
 
 @pytest.mark.parametrize(("stdin", "expected"), [(b"x\n", Delivered.NOT_ACCEPTING), (None, Delivered.FAILED)])

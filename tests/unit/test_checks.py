@@ -67,6 +67,7 @@ from tests.support.history_faults import (
     with_job,
 )
 from tests.support.retry_faults import RETRY_FAULTS
+from tests.support.speech_faults import SPEECH_FAULTS
 from tests.support.spoken_faults import SPOKEN_FAULTS
 
 Fault_ = Callable[[History], History]
@@ -349,7 +350,9 @@ def test_each_check_fires_alone_on_its_fault(history: History, check: str, fault
 
 
 def test_every_check_has_its_fault() -> None:
-    assert set(FAULTS) | set(RETRY_FAULTS) | set(SPOKEN_FAULTS) == {check.__name__ for check in CHECKS}
+    faults = set(FAULTS) | set(RETRY_FAULTS) | set(SPOKEN_FAULTS) | set(SPEECH_FAULTS)
+
+    assert faults == {check.__name__ for check in CHECKS}
 
 
 def test_what_starts_without_any_pin_is_found(history: History) -> None:

@@ -438,6 +438,7 @@ def a_wait_without_resume_ends_the_attempt_and_its_wake_readies_the_next(world: 
     work_id = work_of(key.attempt_id)
     assert (world.attempt(key.attempt_id).state, world.work(work_id).state) == (S.HANDED_OFF, W.WAITING)
     assert world.ready() == []
+    assert world.store.read(lambda tx: tx.idle_state()).waiting == 1, "a home that waits is not idle"
 
     seq = publish(world, data='"go"')
 
