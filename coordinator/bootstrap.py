@@ -22,6 +22,7 @@ from shared.model.evidence import LockState
 from shared.model.instant import US_PER_MS
 from shared.policy.lease import leader_lease_us, store_wait_us
 from shared.process.filelock import IncarnationLock, probe
+from shared.process.identity import identify
 from shared.process.watcher import Watcher
 from shared.store.active import active_config
 from shared.store.contract import Store
@@ -48,7 +49,7 @@ def main(options: ChildOptions) -> None:
     lock = IncarnationLock.take(home.run / f"{name}.lock")
     bell = Bell(home.run, name)
 
-    def worker_died(_key: Hashable) -> None:
+    def died(_key: Hashable) -> None:
         coordinator.notice_death()
         bell.ring()
 
@@ -56,15 +57,17 @@ def main(options: ChildOptions) -> None:
         coordinator.notice_decision()
         bell.ring()
 
-    watcher = Watcher(worker_died)
+    watcher = Watcher(died)
 
     def probe_lock(owner: str, device: int, inode: int) -> LockState:
         return probe(home.run / f"{owner}.lock", device, inode)
 
-    candidate = Candidate(Incarnation(name), os.getpid(), lock.device, lock.inode)
+    candidate = Candidate(Incarnation(name), identify(os.getpid()), lock.device, lock.inode)
     lease_us = leader_lease_us(store.read(active_config).config.settings.lease_us)
     store.bound_waits(store_wait_us(lease_us))
-    leadership = Leadership(store, clock, candidate, probe_lock, lambda: bell.also_as(COORDINATOR), lease_us=lease_us)
+    leadership = Leadership(
+        store, clock, candidate, probe_lock, watcher, lambda: bell.also_as(COORDINATOR), lease_us=lease_us
+    )
     asking = Asking()
     gates = Gates([ApprovalGate()], submit=asking.submit, answered=gate_decided)
     coordinator = Coordinator(store, clock, leadership, probe_lock, watcher, gates)

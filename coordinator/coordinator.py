@@ -9,12 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
 from coordinator.charges import Charges
 from coordinator.clock_watch import ClockWatch
 from coordinator.gates import Gates
-from coordinator.leadership import Leadership
+from coordinator.leadership import DeathWatcher, Leadership
 from coordinator.marks import Marks
 from coordinator.notes import Notes
 from coordinator.recovery import Recovery
@@ -25,7 +24,7 @@ from coordinator.timers import Timers
 from shared.clock import Clock
 from shared.errors import LeadershipLostError, TenureError
 from shared.ids import Incarnation
-from shared.model.evidence import LockState, ProcessIdentity
+from shared.model.evidence import LockState
 from shared.model.host import PassRecord, Worker
 from shared.model.instant import US_PER_MS, US_PER_S, Instant
 from shared.policy.capacity import POOL_AGENTS, POOL_JOBS
@@ -37,13 +36,6 @@ log = logging.getLogger(__name__)
 POLL_US = US_PER_S
 REPASS_US = 60 * US_PER_S
 """A pass is made at least this often, even when nothing seems to have changed."""
-
-
-class DeathWatcher(Protocol):
-    """Wakes the coordinator when a worker's process ends."""
-
-    def watch(self, key: str, identity: ProcessIdentity) -> bool: ...
-    def unwatch(self, key: str) -> None: ...
 
 
 class Coordinator:
@@ -88,7 +80,7 @@ class Coordinator:
         return self._leadership.generation is not None
 
     def notice_death(self) -> None:
-        """A watched worker's process ended: the next step makes a pass. Safe from any thread; wake the step yourself."""
+        """A watched process ended, a worker's or the leader's: the next step looks. Safe from any thread; wake the step yourself."""
         self._noticed = True
 
     def notice_decision(self) -> None:

@@ -1,4 +1,5 @@
-"""Leadership: who coordinates. The generation alone is authority; the lock file only makes a death visible at once.
+"""Leadership: who coordinates. The generation alone is authority; the lock file only makes a death visible at once, and the watch on
+the leader's process only says when to look at that.
 
 Rule: design §5; requirement L01.
 """
@@ -8,11 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from shared.clock import Clock
 from shared.errors import LeadershipLostError
 from shared.ids import Incarnation
-from shared.model.evidence import LockState
+from shared.model.evidence import LockState, ProcessIdentity
 from shared.model.host import Leader
 from shared.model.instant import Instant
 from shared.policy.lease import LEADER_LEASE_US
@@ -26,9 +28,16 @@ class Candidate:
     """A coordinator incarnation that may lead; its lock file is held before it asks."""
 
     id: Incarnation
-    pid: int
+    process: ProcessIdentity
     lock_device: int
     lock_inode: int
+
+
+class DeathWatcher(Protocol):
+    """Wakes the coordinator when a process ends that somebody here watches. A wake is a hint: each may be lost."""
+
+    def watch(self, key: str, identity: ProcessIdentity) -> bool: ...
+    def unwatch(self, key: str) -> None: ...
 
 
 class Leadership:
@@ -40,6 +49,7 @@ class Leadership:
         clock: Clock,
         candidate: Candidate,
         probe: Callable[[str, int, int], LockState],
+        watcher: DeathWatcher,
         on_lead: Callable[[], None],
         *,
         lease_us: int = LEADER_LEASE_US,
@@ -48,6 +58,7 @@ class Leadership:
 
         Args:
             probe: Probes an incarnation's lock file by (incarnation, device, inode).
+            watcher: While this one stands by, it watches the process of the leader.
             on_lead: Called each time leadership was taken.
             lease_us: How long it lasts unless renewed; renewed each third.
         """
@@ -55,6 +66,8 @@ class Leadership:
         self._clock = clock
         self._candidate = candidate
         self._probe = probe
+        self._watcher = watcher
+        self._watched: Incarnation | None = None
         self._on_lead = on_lead
         self._lease_us = lease_us
         self._announced: int | None = None
@@ -69,6 +82,9 @@ class Leadership:
         row = self._store.read(lambda tx: tx.leader())
         proven_dead = None
         if row is not None and self._is_live(row, self._clock.now()):
+            self._watch(
+                row
+            )  # first: whoever dies from here on wakes this one, and whoever died before has let its lock go
             if self._probe(row.owner, row.lock_device, row.lock_inode) is not LockState.FREE:
                 self._stand_by(row)
                 return False
@@ -77,7 +93,7 @@ class Leadership:
         leader = self._store.write(
             lambda tx: tx.take_leadership(
                 me.id,
-                pid=me.pid,
+                process=me.process,
                 lock_device=me.lock_device,
                 lock_inode=me.lock_inode,
                 duration_us=self._lease_us,
@@ -86,6 +102,7 @@ class Leadership:
         )
         if leader is None:
             return False
+        self._unwatch()
         self.generation = leader.generation
         self.renewal_due_us = self._clock.now().mono_us + self._lease_us // 3
         self._on_lead()
@@ -117,6 +134,18 @@ class Leadership:
 
     def _is_live(self, row: Leader, now: Instant) -> bool:
         return row.boot_id == now.boot_id and row.expires_mono_us > now.mono_us
+
+    def _watch(self, row: Leader) -> None:
+        if row.owner in (self._watched, self._candidate.id):
+            return
+        self._unwatch()
+        if row.process is not None and self._watcher.watch(row.owner, row.process):
+            self._watched = row.owner
+
+    def _unwatch(self) -> None:
+        if self._watched is not None:
+            self._watcher.unwatch(self._watched)
+            self._watched = None
 
     def _stand_by(self, row: Leader) -> None:
         if self._announced != row.generation:

@@ -79,7 +79,7 @@ class Site:
         self.worker = self._register()
         me = self.store.write(lambda tx: tx.next_incarnation("coordinator"))
         self._leadership = Leadership(
-            self.store, clock, Candidate(me, 1, 1, 1), self._probe, lambda: None, lease_us=LEASE_US
+            self.store, clock, Candidate(me, self._process(1), 1, 1), self._probe, self, lambda: None, lease_us=LEASE_US
         )
         self.coordinator = Coordinator(self.store, clock, self._leadership, self._probe, self, Gates([ApprovalGate()]))
 
@@ -93,10 +93,12 @@ class Site:
     def _register(self) -> Incarnation:
         store = self.store
         me = store.write(lambda tx: tx.next_incarnation("worker-1"))
-        who = ProcessIdentity(100, 1_000, self.clock.now().boot_id, 4026531836, None)
-        registration = Registration(me, "worker-1", who, "machine", 1, 1, 64, ("shell@1",))
+        registration = Registration(me, "worker-1", self._process(100), "machine", 1, 1, 64, ("shell@1",))
         store.write(lambda tx: tx.register_worker(registration))
         return me
+
+    def _process(self, pid: int) -> ProcessIdentity:
+        return ProcessIdentity(pid, pid * 10, self.clock.now().boot_id, 4026531836, None)
 
     def _probe(self, _who: str, _device: int, _inode: int) -> LockState:
         return LockState.HELD
@@ -175,8 +177,7 @@ class Site:
         """A claim, accepted and pinned."""
         self.store.write(lambda tx: tx.accept(key, invoke_isolated=True))
         pid = next(self._pids)
-        identity = ProcessIdentity(pid, pid * 10, self.clock.now().boot_id, 4026531836, None)
-        pin = Pin(key.epoch, attempt_directory(key.attempt_id, key.epoch), identity, 11, 12)
+        pin = Pin(key.epoch, attempt_directory(key.attempt_id, key.epoch), self._process(pid), 11, 12)
         self.store.write(lambda tx: tx.pin(key, pin))
         return key
 

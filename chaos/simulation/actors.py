@@ -203,7 +203,7 @@ class Stage:
         inode = self._take_lock(process, name)
         bell = self._bell(process, name)
 
-        def worker_died(_key: Hashable) -> None:
+        def died(_key: Hashable) -> None:
             built.notice_death()
             bell.ring()
 
@@ -211,15 +211,15 @@ class Stage:
             built.notice_decision()
             bell.ring()
 
-        watcher = self.table.watcher(process, worker_died)
+        watcher = self.table.watcher(process, died)
 
         def lead() -> None:
             for other in self.bells.values():
                 other.names = [known for known in other.names if known != COORDINATOR]
             bell.names.append(COORDINATOR)
 
-        candidate = Candidate(name, process.pid, DEVICE, inode)
-        leadership = Leadership(store, self.clock, candidate, self.probe, lead)
+        candidate = Candidate(name, process.identity, DEVICE, inode)
+        leadership = Leadership(store, self.clock, candidate, self.probe, watcher, lead)
         gates = Gates([ApprovalGate()], submit=self._asking(process), answered=gate_decided)
         built = Coordinator(store, self.clock, leadership, self.probe, watcher, gates)
         self.coordinators.append((process, built))

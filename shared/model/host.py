@@ -48,7 +48,11 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """The leader row. Live: this boot and `expires_mono_us > now`."""
+    """The leader row. Live: this boot and `expires_mono_us > now`.
+
+    Attributes:
+        process: Whom to watch for its death; None: the row was written before schema 3.
+    """
 
     generation: int
     owner: Incarnation
@@ -57,6 +61,7 @@ class Leader:
     expires_mono_us: int
     lock_device: int
     lock_inode: int
+    process: ProcessIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from typing import Protocol, TypeVar
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, Ending, Lease, LeaseKey, Phase, Segment, Snapshot
 from shared.model.cancel import Cancellation
-from shared.model.evidence import Pin
+from shared.model.evidence import Pin, ProcessIdentity
 from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
 from shared.model.outcome import Outcome
@@ -269,7 +269,7 @@ class Tx(ReadTx, WorkCommands, WaitTransitions, StopTransitions, AgentTransition
         self,
         owner: Incarnation,
         *,
-        pid: int,
+        process: ProcessIdentity,
         lock_device: int,
         lock_inode: int,
         duration_us: int,
@@ -278,6 +278,7 @@ class Tx(ReadTx, WorkCommands, WaitTransitions, StopTransitions, AgentTransition
         """Compare-and-set to generation + 1; None when another leads.
 
         Args:
+            process: Who asks, so that whoever stands by can watch it.
             proven_dead: The generation whose own lock file was proven free; that row then no longer protects itself.
         """
 

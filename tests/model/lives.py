@@ -37,6 +37,7 @@ from tests.support.stores import (
     LEASE_US,
     RETURNED,
     TIMEOUT_US,
+    identity,
 )
 
 HELD_BACK = WorkChange(WorkState.HELD, Reason.EXHAUSTED, None, 0)
@@ -271,7 +272,7 @@ class Lives(Machine):
         taken = self.world.store.write(
             lambda tx: tx.take_leadership(
                 owner,
-                pid=1,
+                process=identity(1),
                 lock_device=1,
                 lock_inode=2,
                 duration_us=LEADERSHIP_US,

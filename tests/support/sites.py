@@ -129,8 +129,8 @@ class Head:
         self.store = WatchedStore(world.open(), self.me, site.journal)
         self.led = 0
         self.watched: dict[str, ProcessIdentity] = {}
-        candidate = Candidate(self.me, 1, 1, 1)
-        self.leadership = Leadership(self.store, world.clock, candidate, site.probe, self._lead)
+        candidate = Candidate(self.me, identity(1, site.clock.now().boot_id), 1, 1)
+        self.leadership = Leadership(self.store, world.clock, candidate, site.probe, self, self._lead)
         self.coordinator = Coordinator(self.store, world.clock, self.leadership, site.probe, self, gates)
 
     def step(self) -> int:

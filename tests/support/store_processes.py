@@ -19,7 +19,7 @@ from shared.model.instant import US_PER_S
 from shared.model.work import Work, WorkState
 from shared.policy.capacity import Limits, ReadyWork, refusal_in
 from shared.store.contract import Claimed, ClaimRequest, Store, Tx
-from tests.support.stores import BACKENDS, EXHAUSTED, FAILED, LEASE_US, new_work, snapshot_for
+from tests.support.stores import BACKENDS, EXHAUSTED, FAILED, LEASE_US, identity, new_work, snapshot_for
 
 LIMITS = Limits({"jobs": 3}, {})
 POLL_S = 0.002  # between looks at the store; decides nothing
@@ -37,7 +37,9 @@ def schedule(store: Store, home: Path) -> list[str]:
         def snatch(tx: Tx) -> Sequence[str]:
             leader = tx.leader()
             dead = None if leader is None else leader.generation
-            taken = tx.take_leadership(me, pid=1, lock_device=1, lock_inode=1, duration_us=US_PER_S, proven_dead=dead)
+            taken = tx.take_leadership(
+                me, process=identity(1), lock_device=1, lock_inode=1, duration_us=US_PER_S, proven_dead=dead
+            )
             return [] if taken is None else _claim_some(tx, me, taken.generation)
 
         try:

@@ -197,7 +197,7 @@ class World:
         leader = self.store.write(
             lambda tx: tx.take_leadership(
                 owner,
-                pid=1,
+                process=identity(1),
                 lock_device=1,
                 lock_inode=next(self._inode),
                 duration_us=LEADERSHIP_US,

@@ -201,7 +201,7 @@ def _retire_worker(world: World) -> Transition:
 def _take_leadership(world: World) -> Transition:
     owner = world.store.write(lambda tx: tx.next_incarnation("coordinator"))
     return lambda tx: tx.take_leadership(
-        owner, pid=1, lock_device=1, lock_inode=2, duration_us=LEADERSHIP_US, proven_dead=None
+        owner, process=identity(1), lock_device=1, lock_inode=2, duration_us=LEADERSHIP_US, proven_dead=None
     )
 
 
@@ -210,7 +210,7 @@ def _succeed_leader(world: World) -> Transition:
     world.take_lead()
     owner = world.store.write(lambda tx: tx.next_incarnation("coordinator"))
     return lambda tx: tx.take_leadership(
-        owner, pid=1, lock_device=1, lock_inode=2, duration_us=LEADERSHIP_US, proven_dead=1
+        owner, process=identity(1), lock_device=1, lock_inode=2, duration_us=LEADERSHIP_US, proven_dead=1
     )
 
 

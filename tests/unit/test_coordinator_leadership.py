@@ -8,7 +8,7 @@ import pytest
 
 from shared.errors import IndeterminateError
 from shared.model.attempt import AttemptState
-from shared.model.evidence import LockState
+from shared.model.evidence import LockState, ProcessIdentity
 from shared.model.host import Leader
 from shared.model.instant import US_PER_S
 from shared.policy.lease import LEADER_LEASE_US
@@ -51,6 +51,36 @@ def test_a_standby_looks_again_within_a_second(site: Site) -> None:
     first.step()
 
     assert second.step() - site.clock.now().mono_us <= US_PER_S
+
+
+@pytest.mark.req("L01")
+def test_a_standby_watches_the_process_of_whoever_leads_and_of_nobody_else(site: Site) -> None:
+    first, second, third = site.head(), site.head(), site.head()
+    for each in (first, second, third):
+        each.step()
+    stood_by = set(second.watched), set(third.watched)
+    site.kill(first)
+
+    second.step()
+    third.step()
+
+    assert stood_by == ({first.me}, {first.me})
+    assert (set(second.watched), set(third.watched)) == (set(), {second.me})
+
+
+def test_who_died_before_it_could_be_watched_is_taken_over_at_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch comes before the look at the lock, so that no death falls between the two."""
+    first, second = site.head(), site.head()
+    first.step()
+
+    def gone(_key: str, _identity: ProcessIdentity) -> bool:
+        site.kill(first)
+        return False
+
+    monkeypatch.setattr(second, "watch", gone)
+    second.step()
+
+    assert second.coordinator.leads
 
 
 @pytest.mark.req("L01", "R15")

@@ -27,7 +27,7 @@ from shared.store.sqlite.migrate import migrate
 from shared.store.sqlite.place import place_of
 from shared.store.sqlite.store import create, open_store
 from tests.support.declarations import TICK
-from tests.support.stores import COMPLETED, LEADERSHIP_US, SUCCEEDED, new_work, ram_folder
+from tests.support.stores import COMPLETED, LEADERSHIP_US, SUCCEEDED, identity, new_work, ram_folder
 
 SUPPORT = Path(__file__).parents[1] / "support"
 VERSION_1 = SUPPORT / "store_version_1.sql"
@@ -241,7 +241,7 @@ def test_what_backed_off_is_fired_by_its_timer(folder: Path) -> None:
     owner = store.write(lambda tx: tx.next_incarnation("coordinator"))
     leader = store.write(
         lambda tx: tx.take_leadership(
-            owner, pid=1, lock_device=1, lock_inode=1, duration_us=LEADERSHIP_US, proven_dead=None
+            owner, process=identity(1), lock_device=1, lock_inode=1, duration_us=LEADERSHIP_US, proven_dead=None
         )
     )
     assert leader is not None

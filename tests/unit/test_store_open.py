@@ -19,7 +19,7 @@ from shared.home import create_home
 from shared.store.sqlite import checks, driver, schema
 from shared.store.sqlite.place import NETWORK_FILESYSTEMS, Place, place_of
 from shared.store.sqlite.store import create, open_store
-from tests.support.stores import ram_folder
+from tests.support.stores import identity, ram_folder
 
 CLOCK = VirtualClock()
 PLACE = Place(0xEF53, "machine-1", 4026531834)
@@ -269,7 +269,12 @@ def test_who_takes_part_first_in_a_boot_sets_its_time_namespace(home: Path) -> N
     def lead(store: object) -> None:
         store.write(  # type: ignore[attr-defined]
             lambda tx: tx.take_leadership(
-                tx.next_incarnation("coordinator"), pid=1, lock_device=1, lock_inode=1, duration_us=1, proven_dead=None
+                tx.next_incarnation("coordinator"),
+                process=identity(1),
+                lock_device=1,
+                lock_inode=1,
+                duration_us=1,
+                proven_dead=None,
             )
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from shared.boundary import Boundary
 from shared.errors import LeadershipLostError
 from shared.ids import AttemptId, Incarnation, incarnation
+from shared.model.evidence import ProcessIdentity
 from shared.model.host import Leader
 from shared.store.contract import Registration
 from shared.store.sqlite.losses import Losses
@@ -20,10 +21,12 @@ RETIRE_WORKER = """UPDATE worker SET state = 'gone', gone_at_us = :wall, gone_re
 OWNED_LEASES = "SELECT attempt_id FROM lease WHERE owner = ? AND revoked_at_us IS NULL ORDER BY attempt_id"
 GIVE_BACK_ORDERS = """UPDATE stop_order SET owner = NULL, expires_mono_us = 0
   WHERE closed_at_us IS NULL AND owner = ?"""
-INSERT_LEADER = """INSERT INTO leader (id, generation, owner, pid, boot_id, expires_mono_us, lock_device, lock_inode)
-  VALUES (1, 1, :owner, :pid, :boot, :expires, :device, :inode) RETURNING *"""
+INSERT_LEADER = """INSERT INTO leader (id, generation, owner, pid, boot_id, expires_mono_us, lock_device, lock_inode, start_ticks,
+    pid_ns, pidfs_ino)
+  VALUES (1, 1, :owner, :pid, :boot, :expires, :device, :inode, :start_ticks, :pid_ns, :pidfs_ino) RETURNING *"""
 TAKE_LEADERSHIP = """UPDATE leader SET generation = generation + 1, owner = :owner, pid = :pid, boot_id = :boot,
-    expires_mono_us = :expires, lock_device = :device, lock_inode = :inode
+    expires_mono_us = :expires, lock_device = :device, lock_inode = :inode, start_ticks = :start_ticks, pid_ns = :pid_ns,
+    pidfs_ino = :pidfs_ino
   WHERE generation = :dead OR boot_id <> :boot OR expires_mono_us <= :mono RETURNING *"""
 LEADING = """SELECT expires_mono_us FROM leader
   WHERE owner = :owner AND generation = :generation AND boot_id = :boot AND expires_mono_us > :mono"""
@@ -92,7 +95,7 @@ class Registrations(Losses):
         self,
         owner: Incarnation,
         *,
-        pid: int,
+        process: ProcessIdentity,
         lock_device: int,
         lock_inode: int,
         duration_us: int,
@@ -102,7 +105,10 @@ class Registrations(Losses):
         self._require_time_namespace()
         params = self._clock | {
             "owner": owner,
-            "pid": pid,
+            "pid": process.pid,
+            "start_ticks": process.start_ticks,
+            "pid_ns": process.pid_ns,
+            "pidfs_ino": process.pidfs_ino,
             "device": lock_device,
             "inode": lock_inode,
             "expires": self._now.mono_us + duration_us,

@@ -269,7 +269,14 @@ def leader_of_row(row: Row) -> Leader:
         expires_mono_us=row["expires_mono_us"],
         lock_device=row["lock_device"],
         lock_inode=row["lock_inode"],
+        process=_leading_process(row),
     )
+
+
+def _leading_process(row: Row) -> ProcessIdentity | None:
+    if row["start_ticks"] is None:
+        return None
+    return ProcessIdentity(row["pid"], row["start_ticks"], row["boot_id"], row["pid_ns"], row["pidfs_ino"])
 
 
 def stop_order_of_row(row: Row, now: Instant) -> StopOrder:

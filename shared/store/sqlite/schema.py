@@ -99,7 +99,8 @@ TABLES = (
 ) STRICT""",
     """CREATE TABLE leader (
   id INTEGER PRIMARY KEY CHECK (id = 1), generation INTEGER NOT NULL, owner TEXT NOT NULL, pid INTEGER NOT NULL,
-  boot_id TEXT NOT NULL, expires_mono_us INTEGER NOT NULL, lock_device INTEGER NOT NULL, lock_inode INTEGER NOT NULL
+  boot_id TEXT NOT NULL, expires_mono_us INTEGER NOT NULL, lock_device INTEGER NOT NULL, lock_inode INTEGER NOT NULL,
+  start_ticks INTEGER, pid_ns INTEGER, pidfs_ino INTEGER, CHECK ((start_ticks IS NULL) = (pid_ns IS NULL))
 ) STRICT""",
     """CREATE TABLE stop_order (
   id INTEGER PRIMARY KEY AUTOINCREMENT, attempt_id TEXT NOT NULL REFERENCES attempt (id), epoch INTEGER NOT NULL,

@@ -10,7 +10,7 @@ from shared.model.host import WorkerState
 from shared.model.instant import US_PER_S
 from shared.store.contract import Tx
 from tests.contract.store_cases import case
-from tests.support.stores import LEADERSHIP_US, LEASE_US, World
+from tests.support.stores import LEADERSHIP_US, LEASE_US, World, identity
 
 
 @case(pytest.mark.req("R02"))
@@ -104,7 +104,7 @@ def leadership_is_taken_once_and_only_from_a_row_that_is_not_live(world: World) 
 
     def take(tx: Tx, proven_dead: int | None = None) -> object:
         return tx.take_leadership(
-            other, pid=2, lock_device=1, lock_inode=9, duration_us=LEADERSHIP_US, proven_dead=proven_dead
+            other, process=identity(2), lock_device=1, lock_inode=9, duration_us=LEADERSHIP_US, proven_dead=proven_dead
         )
 
     assert world.store.write(take) is None
@@ -120,6 +120,7 @@ def leadership_is_taken_once_and_only_from_a_row_that_is_not_live(world: World) 
     leader = world.store.read(lambda tx: tx.leader())
     assert leader is not None
     assert (leader.owner, leader.generation, leader.lock_inode) == (other, 2, 9)
+    assert leader.process == identity(2, world.clock.now().boot_id), "whom to watch, by more than its pid"
 
 
 @case(pytest.mark.req("L01", "L02"))
@@ -130,7 +131,7 @@ def a_proof_of_death_counts_for_its_own_generation_only(world: World) -> None:
 
     def take(tx: Tx, proven_dead: int) -> object:
         return tx.take_leadership(
-            third, pid=3, lock_device=1, lock_inode=9, duration_us=LEADERSHIP_US, proven_dead=proven_dead
+            third, process=identity(3), lock_device=1, lock_inode=9, duration_us=LEADERSHIP_US, proven_dead=proven_dead
         )
 
     assert world.store.write(lambda tx: take(tx, 1)) is None
@@ -154,7 +155,7 @@ def taking_what_one_has_answers_with_the_row(world: World) -> None:
 
     again = world.store.write(
         lambda tx: tx.take_leadership(
-            owner, pid=1, lock_device=1, lock_inode=1, duration_us=LEADERSHIP_US, proven_dead=None
+            owner, process=identity(1), lock_device=1, lock_inode=1, duration_us=LEADERSHIP_US, proven_dead=None
         )
     )
 
