@@ -1,7 +1,7 @@
 """The coordinator: decides what starts and who takes over what. `step()` is a plain call; nothing in it sleeps.
 
 Pass order, also at start-up, before the first timed wait: a jump of the wall clock is recorded → leases of dead workers and other boots → claims not accepted in time →
-recovery claims → due timers → charges → start pass → record. Rule: design §3, §5; requirements K04, K05, R15.
+recovery claims → events that have not woken all yet → due timers → charges → start pass → record. Rule: design §3, §5; requirements K04, K05, R15.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from coordinator.resumes import Resumes
 from coordinator.starts import Place, Starts
 from coordinator.tally import Tally
 from coordinator.timers import Timers
+from coordinator.wakes import Wakes
 from shared.clock import Clock
 from shared.errors import LeadershipLostError, TenureError
 from shared.ids import Incarnation
@@ -169,6 +170,7 @@ class Coordinator:
         if done.buried:
             workers = self._store.read(lambda tx: tx.workers())
         self._workers = workers
+        tally.cut_short = Wakes(self._store, self._leadership).run() or tally.cut_short
         tally.cut_short = Timers(self._store, self._leadership).run().more or tally.cut_short
         tally.cut_short = Charges(self._store, self._leadership).run(config) or tally.cut_short
         resumes = Resumes(self._store, self._leadership, self._notes, config).run(workers, held)

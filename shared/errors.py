@@ -82,16 +82,16 @@ class KeyReusedError(RefusedError):
 
     Attributes:
         key: The key.
-        work_id: The Work that was accepted under it.
+        accepted: What was accepted under it: a Work, or an event.
     """
 
     code = "key_reused"
 
-    def __init__(self, key: str, work_id: str) -> None:
+    def __init__(self, key: str, accepted: str) -> None:
         self.key = key
-        self.work_id = work_id
-        super().__init__(f"the key {key!r} belongs to {work_id}, which was handed in with other content")
-        self.args = (key, work_id)
+        self.accepted = accepted
+        super().__init__(f"the key {key!r} belongs to {accepted}, which was handed in with other content")
+        self.args = (key, accepted)
 
 
 class DeclarationError(RefusedError):
@@ -221,6 +221,12 @@ class UnsupportedError(TenureError):
     """This build or host cannot do what was asked, and says so instead of approximating it."""
 
     code = "unsupported"
+
+
+class OperationError(TenureError):
+    """An executor could not do what it was asked. Its code and message are shown as they are: they hold nothing secret."""
+
+    code = "operation_failed"
 
 
 class SecretUnavailableError(TenureError):

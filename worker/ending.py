@@ -18,6 +18,7 @@ from shared.policy.settle import OUT_OF_TIME, ending_idle, ending_instead_of_rel
 from shared.store.contract import ReadTx, Tx
 from shared.store.settling import change_after
 from worker.batch import Change
+from worker.executors.contract import Fault, sandbox_of, told_of
 from worker.holding import Holding, Phase
 from worker.pool import Completion
 from worker.ports import Ports, ended_at, lease_in_force, settled_at
@@ -179,6 +180,17 @@ class Endings:
         self._ports.watcher.unwatch(holding.key)
         self.end(holding, ending_idle(holding.assignment.snapshot.idle_us or 0))
 
+    def observation_failed(self, holding: Holding, error: Fault) -> None:
+        """Queue the end of an attempt whose executor cannot say what its program says; what may still run is stopped. While
+        it is being examined nothing is done: whatever becomes of that reads again. Rule: O04, R13.
+        """
+        if holding.phase not in (Phase.WATCHING, Phase.DRAINING):
+            return
+        told, seen = tell(holding, error), holding.seen if holding.phase is Phase.DRAINING else None
+        self._ports.watcher.unwatch(holding.key)
+        status, proof = (None, None) if seen is None else (seen.exit_status, seen.proof)
+        self.end(holding, Ending(AttemptState.FAILED, status, FailureClass.KNOWN, told, proof, "executor failed"))
+
     def release(self, holding: Holding, reason: str) -> None:
         """Queue giving the lease back, so that the same attempt is recovered at once; nothing is killed."""
         holding.phase = Phase.ENDING
@@ -203,7 +215,7 @@ class Endings:
     def _act(self, holding: Holding, decision: Decision, evidence: Evidence | None, proof: str | None) -> None:
         match decision.verdict:
             case Verdict.FINISHED if evidence is not None:
-                ending = ending_of_evidence(evidence, proof)
+                ending = holding.seen = ending_of_evidence(evidence, proof)
                 self._streams.drain(holding, lambda: self._observed(holding, ending))
             case Verdict.ADOPT:
                 self._take_up(holding, decision)
@@ -282,7 +294,11 @@ class Endings:
             return
         holding.phase = Phase.ENDING
         key, snapshot = holding.key, holding.assignment.snapshot
-        digest = self._ports.executors[snapshot.registration].sandbox_digest(snapshot)
+        digest, fault = sandbox_of(self._ports.executors[snapshot.registration], snapshot)
+        if fault is not None:
+            told = tell(holding, fault)
+            self.end(holding, Ending(AttemptState.FAILED, None, FailureClass.ADMISSION, told, None, "launch failed"))
+            return
 
         def apply(tx: Tx) -> None:
             tx.relaunch(key, clear_pin=holding.pin is not None, why=decision.why, sandbox_digest=digest)
@@ -340,6 +356,13 @@ class Endings:
         happened: Callable[[ReadTx], bool],
     ) -> None:
         self._ports.batch.add(Change(apply, done, partial(self._ports.lose, holding), happened))
+
+
+def tell(holding: Holding, fault: Fault) -> str:
+    """Log that an executor failed, and give the line on it that is stored. Rule: O04."""
+    told = told_of(fault)
+    log.error("executor.failed", extra={"attempt": holding.attempt_id, "epoch": holding.key.epoch, "why": told})
+    return told
 
 
 def _proof_of(findings: Findings) -> str | None:

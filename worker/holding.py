@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.ids import AttemptId
-from shared.model.attempt import LeaseKey
+from shared.model.attempt import Ending, LeaseKey
 from shared.model.attempt import Phase as LaunchPhase
 from shared.model.evidence import Pin
 from shared.model.instant import Instant
@@ -77,6 +77,7 @@ class Holding:
         trail: Phases of its launch; None before one began.
         deadline_mono_us: When the attempt runs out of time, on this boot's monotonic clock.
         following: Of an agent that runs; None otherwise.
+        seen: How it ended, while what it wrote is still read.
         lease_until_mono_us: Until when the lease surely holds, by what this worker was told; GO is not sent later.
     """
 
@@ -94,6 +95,7 @@ class Holding:
     trail: Trail | None = None
     token_sha256: str | None = None
     following: Following | None = None
+    seen: Ending | None = None
 
     @property
     def key(self) -> LeaseKey:

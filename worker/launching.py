@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 
-from shared.errors import SecretUnavailableError, StoreUnavailableError, UnsupportedError
+from shared.errors import OperationError, SecretUnavailableError, StoreUnavailableError, UnsupportedError
 from shared.ids import attempt_directory
 from shared.model.attempt import AttemptState, Ending, FailureClass
 from shared.policy.proof import S0
@@ -14,7 +14,8 @@ from shared.process.launcher import HeldLaunch, LaunchError
 from shared.store.contract import ReadTx, Tx
 from worker.batch import Change
 from worker.belt import token_digest
-from worker.ending import Endings
+from worker.ending import Endings, tell
+from worker.executors.contract import Fault, asked
 from worker.holding import Holding, Phase
 from worker.pool import Completion
 from worker.ports import Ports, lease_in_force
@@ -49,9 +50,9 @@ class Launches:
             layer = {**layer, **given}
             if assignment.snapshot.sandbox is not None:
                 with trail.phase("sandbox"):
-                    spec = executor.prepare(assignment, layer)
+                    spec = asked("prepare", lambda: executor.prepare(assignment, layer))
             else:
-                spec = executor.prepare(assignment, layer)
+                spec = asked("prepare", lambda: executor.prepare(assignment, layer))
             with trail.phase("executor"), ports.quiet.launching():
                 return ports.launcher.launch(spec)
 
@@ -83,10 +84,17 @@ class Launches:
             self._failed(holding, f"launch: {error}", S0 if error.nothing_ran else None)
         elif isinstance(error, SecretUnavailableError):
             self._failed(holding, f"run environment unavailable: {error}", S0)
-        elif isinstance(error, UnsupportedError):
-            self._failed(holding, str(error), S0)
+        elif isinstance(error, (OperationError, UnsupportedError)):
+            if holding is not None:
+                self.refuse(holding, error)
         elif error is not None:
             raise error
+
+    def refuse(self, holding: Holding, error: Fault) -> None:
+        """End an attempt whose executor could not prepare its launch: nothing of this one ran. Rule: O04."""
+        told = tell(holding, error)
+        holding.phase = Phase.LAUNCHING if holding.phase is Phase.ACCEPTING else holding.phase
+        self._failed(holding, told, S0)
 
     def _ready(self, holding: Holding | None, held: HeldLaunch) -> None:
         if holding is not None and (holding.launch is held or holding.pin == held.pin):

@@ -10,12 +10,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shared.errors import LeaseLostError, RefusedError
+from shared.errors import LeaseLostError, OperationError, RefusedError, UnsupportedError
 from shared.model.instant import US_PER_MS, US_PER_S, Instant
 from shared.model.stream import Place, Refusal, RefusalCode, Stream, Stretch
 from shared.store.contract import ReadTx, Tx
 from worker.agents.reading import READ_BYTES, read_stretch
 from worker.batch import Change
+from worker.executors.contract import Fault, is_listened_to, language_of
 from worker.holding import Following, Holding, Phase
 from worker.pool import Completion
 from worker.ports import Ports, lease_in_force
@@ -49,7 +50,7 @@ class Streams:
         """Follow a running attempt from where its output was read to; of an executor that is not listened to, nothing."""
         pin = holding.pin
         executor = self._ports.executors[holding.assignment.snapshot.registration]
-        if pin is None or executor.language is None:
+        if pin is None or not is_listened_to(executor):
             return
         if holding.following is None or holding.following.pin_epoch != pin.epoch:
             now_us = self._ports.clock.now().mono_us
@@ -80,17 +81,21 @@ class Streams:
             return False
         return following.looked_mono_us >= following.heard_mono_us + idle_us
 
-    def heard(self, holding: Holding | None, completion: Completion) -> None:
-        """A look is over: record what it found."""
+    def heard(self, holding: Holding | None, completion: Completion) -> Fault | None:
+        """A look is over: record what it found. Its executor's failure to understand it is returned."""
         look, error = completion.result, completion.error
         following = None if holding is None else holding.following
+        if isinstance(error, (OperationError, UnsupportedError)):
+            if following is not None:
+                following.is_reading = False
+            return error
         if error is not None and not isinstance(error, OSError):
             raise error
         if holding is None or following is None:
-            return
+            return None
         if isinstance(error, OSError):
             self._blind(holding, following, error)
-            return
+            return None
         assert isinstance(look, Look), "the task returns what it found"
         following.unseen = 0
         if look.end > following.end:
@@ -101,6 +106,7 @@ class Streams:
             self._recorded(holding, following, look)
         else:
             self._ports.batch.add(self._recording(holding, following, look))
+        return None
 
     def _blind(self, holding: Holding, following: Following, error: OSError) -> None:
         """The host could not look: that is no answer yet. Of a program that has ended, the rest is given up after some tries, and told."""
@@ -130,9 +136,8 @@ class Streams:
         if following.is_reading:
             return
         pin, place, draining = holding.pin, following.place, following.then is not None
-        language = self._ports.executors[holding.assignment.snapshot.registration].language
+        executor = self._ports.executors[holding.assignment.snapshot.registration]
         assert pin is not None, "nothing is followed without a pin"
-        assert language is not None, "nor of an executor that is not listened to"
         host, clock = self._ports.host, self._ports.clock
 
         def look() -> Look:
@@ -140,7 +145,7 @@ class Streams:
             piece = host.read_output(pin, place.offset, READ_BYTES)
             is_last = len(piece.data) < READ_BYTES
             at_end = draining and is_last
-            stretch = read_stretch(place, piece.offset, piece.data, language, pin_epoch=pin.epoch, at_end=at_end)
+            stretch = read_stretch(place, piece.offset, piece.data, language_of(executor), pin_epoch=pin.epoch, at_end=at_end)
             return Look(stretch, piece.end, is_last, now_us)
 
         following.is_reading, following.drains = True, draining

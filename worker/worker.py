@@ -23,6 +23,7 @@ from worker.batch import Change
 from worker.controls import Controls
 from worker.declaring import Declarings
 from worker.ending import Endings
+from worker.executors.contract import sandbox_of
 from worker.holding import Holding, Phase, holding_of
 from worker.launching import Launches
 from worker.pool import Completion
@@ -229,7 +230,9 @@ class Worker:
         key = assignment.key
         snapshot = assignment.snapshot
         isolated = None if assignment.recovery else snapshot.isolated
-        digest = None if assignment.recovery else self._ports.executors[snapshot.registration].sandbox_digest(snapshot)
+        digest, fault = None, None
+        if not assignment.recovery:
+            digest, fault = sandbox_of(self._ports.executors[snapshot.registration], snapshot)
 
         def apply(tx: Tx) -> None:
             tx.accept(key, invoke_isolated=isolated, sandbox_digest=digest)
@@ -237,6 +240,8 @@ class Worker:
         def accepted() -> None:
             if assignment.recovery:
                 self._endings.examine(holding)
+            elif fault is not None:
+                self._launches.refuse(holding, fault)
             else:
                 self._launches.start(holding)
 
@@ -267,7 +272,10 @@ class Worker:
             case ("belt", LeaseKey() as key):
                 self._declarings.asked(self._current(key), completion)
             case ("read", LeaseKey() as key):
-                self._streams.heard(self._current(key), completion)
+                holding = self._current(key)
+                failed = self._streams.heard(holding, completion)
+                if failed is not None and holding is not None:
+                    self._endings.observation_failed(holding, failed)
             case ("deliver", str() as attempt_id):
                 self._controls.delivered(completion, AttemptId(attempt_id))
             case ("stop", int() as order_id):

@@ -70,6 +70,7 @@ class SettingsTable(_Table):
     quarantine_after: Count = values.QUARANTINE_AFTER
     workers_lost_max: Count = values.WORKERS_LOST_MAX
     approval: Annotated[list[Kind], Field(default_factory=list)]
+    causal_depth: Whole = values.DEFAULT.settings.causal_depth
 
     def value(self) -> values.Settings:
         return values.Settings(
@@ -82,6 +83,7 @@ class SettingsTable(_Table):
             quarantine_after=self.quarantine_after,
             workers_lost_max=self.workers_lost_max,
             approval=tuple(kind for kind in WorkKind if kind in self.approval),
+            causal_depth=self.causal_depth,
         )
 
 
@@ -213,6 +215,7 @@ class BindingTable(_Table):
     approval: Switch = False
     idle_timeout: Duration | None = None
     on_inject_error: OnInjectError | None = None
+    continues: Annotated[Switch, Field(alias="continue")] = False
     grant: Annotated[dict[GrantName, GrantTable], Field(default_factory=dict)]
 
     @model_validator(mode="after")
@@ -244,6 +247,13 @@ class BindingTable(_Table):
         return self
 
     @model_validator(mode="after")
+    def _fits_its_kind(self) -> BindingTable:
+        if self.continues and self.kind != WorkKind.STANDING:
+            message = "is for standing work: work that runs once is completed by its handoff"
+            raise fault(message, 'say kind = "standing" too', key=("continue",))
+        return self
+
+    @model_validator(mode="after")
     def _fits_the_kernel(self) -> BindingTable:
         env = [*self.env.items(), *(pair for grant in self.grant.values() for pair in grant.env.items())]
         reason = total_fault(self.command, env)
@@ -271,6 +281,7 @@ class BindingTable(_Table):
             approval=self.approval,
             idle_us=self.idle_timeout,
             on_inject_error=cast("values.OnInjectError", self.on_inject_error or "queue"),
+            continues=self.continues,
         )
 
 
@@ -343,7 +354,9 @@ def table_keys() -> dict[str, tuple[str, ...]]:
         "grant": GrantTable,
         "budget": BudgetTable,
     }
-    return {name: tuple(table.model_fields) for name, table in tables.items()}
+    return {
+        name: tuple(field.alias or key for key, field in table.model_fields.items()) for name, table in tables.items()
+    }
 
 
 def _variables(

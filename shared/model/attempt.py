@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Literal
 
 from shared.ids import AttemptId, Incarnation, WorkId
+from shared.model.causality import DEPTH_MAX
 from shared.model.evidence import Pin
 from shared.model.settings import (
     OUTPUT_MAX_BYTES,
@@ -98,10 +99,11 @@ class Snapshot:
         output_max_bytes: Kept of each output stream; 0 = unbounded.
         kind: Of its Work.
         trigger: Number of the input that set it off, one of `inputs`; None without inputs. Rule: E12, O09.
-        idle_us, on_inject_error: As in `Binding`.
+        idle_us, on_inject_error: As in `Binding`; `continues` too, and False unless its Work is standing.
         quarantine_after: Failed Works in a row after which its binding is quarantined; 0: they are not counted, as when the Work
             brings its own command.
         workers_lost_max: As in `Settings`.
+        depth_max: Causal depth of the deepest event or input that may be derived from it.
     """
 
     generation: int | None
@@ -132,6 +134,8 @@ class Snapshot:
     workers_lost_max: int = WORKERS_LOST_MAX
     idle_us: int | None = None
     on_inject_error: OnInjectError = "queue"
+    continues: bool = False
+    depth_max: int = DEPTH_MAX
 
     @property
     def retry(self) -> RetryPolicy:

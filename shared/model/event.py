@@ -1,6 +1,6 @@
 """Published events: what a Work can wait for. They are entries of the changefeed with a type and, if wanted, a key.
 
-Rule: requirements O06, O08.
+Rule: requirements O06–O08.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 TURN_EVENT = "execution.turn"
 TIMER_EVENT = "wait.elapsed"
-RESERVED_PREFIXES = ("execution.", "wait.")
+HANDOFF_EVENT = "tenure.handoff"
+RESERVED_PREFIXES = ("execution.", "tenure.", "wait.")
 """Types that only tenure itself publishes."""
 DATA_BYTES_MAX = 64 * 1024
 WORD_CHARS_MAX = 200

@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 from shared.errors import UnsupportedError
 from shared.ids import is_work_id
 from shared.model.budget import Budget
+from shared.model.causality import DEPTH_MAX
 from shared.model.instant import US_PER_HOUR, US_PER_MINUTE, US_PER_S
 from shared.model.work import WorkKind
 
@@ -61,6 +62,7 @@ class Settings:
         workers_lost_max: Workers that may die in a row of the launch of one attempt, which then fails, or of holding what runs of one
             binding, which is then quarantined unless nothing ever is; 0 = any number.
         approval: Kinds of Work whose first attempt a person has to approve.
+        causal_depth: How many links a chain of events and inputs may have that attempts derive from each other.
     """
 
     concurrency: int = 4
@@ -72,6 +74,7 @@ class Settings:
     quarantine_after: int = QUARANTINE_AFTER
     workers_lost_max: int = WORKERS_LOST_MAX
     approval: tuple[WorkKind, ...] = ()
+    causal_depth: int = DEPTH_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +183,7 @@ class Binding:
         idle_us: An agent that says nothing for so long is ended; None: it may be as quiet as it likes.
         on_inject_error: What becomes of an input that could not be handed to its running agent: it waits for the next attempt,
             or is dropped.
+        continues: A handoff of its standing Work is followed by the next attempt at once. Rule: O07.
     """
 
     name: str
@@ -199,6 +203,7 @@ class Binding:
     approval: bool = False
     idle_us: int | None = None
     on_inject_error: OnInjectError = "queue"
+    continues: bool = False
 
     @property
     def pool(self) -> Pool:

@@ -8,6 +8,9 @@ from enum import StrEnum
 
 from shared.ids import AttemptId, WorkId
 
+WAKES_MAX = 64
+"""Waits that one transaction ends, whatever it publishes; the rest is for those that follow. Rule: S01."""
+
 
 class WaitState(StrEnum):
     """`registered`, then one of the others; `satisfied` is over once the attempt is resumed."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from shared.model.attempt import Snapshot
 from shared.model.settings import ONE_ATTEMPT, Binding, Config, Grant, pool_of, registration_of
-from shared.model.work import NewWork, Work
+from shared.model.work import NewWork, Work, WorkKind
 
 ISOLATED_EXECUTORS = frozenset({"shell", "agent", "claude-code"})
 """Executors that hold everything they launch until its pin."""
@@ -81,6 +81,8 @@ def resolve(
         on_inject_error=binding.on_inject_error,
         quarantine_after=settings.quarantine_after if work.command is None else 0,
         workers_lost_max=settings.workers_lost_max,
+        continues=binding.continues and work.kind is WorkKind.STANDING,
+        depth_max=settings.causal_depth,
     )
 
 

@@ -87,7 +87,7 @@ class Before:
     Attributes:
         work: As it is while the attempt still runs.
         pinned: What the attempt pinned.
-        inputs_wait: Inputs are pending besides those of the attempt.
+        inputs_wait: Inputs are pending besides those of the attempt, or one comes with its end: that of a handoff.
         waits: The program asked that the next attempt waits for something.
     """
 

@@ -38,5 +38,10 @@ def input_digest(work_id: WorkId, body: bytes) -> str:
     return _digest(["input", work_id, hashlib.sha256(body).hexdigest()])
 
 
+def event_digest(event_type: str, correlate: str | None, data: str) -> str:
+    """Equal for the same event. `data`: a JSON value as text."""
+    return _digest(["event", event_type, correlate, hashlib.sha256(data.encode()).hexdigest()])
+
+
 def _digest(content: Sequence[object]) -> str:
     return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()

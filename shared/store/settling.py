@@ -6,6 +6,7 @@ from shared.ids import AttemptId, work_of
 from shared.model.attempt import Ending, Snapshot
 from shared.model.outcome import Outcome, outcome_of
 from shared.model.work import WorkChange
+from shared.policy.causality import asks_to_continue, continues
 from shared.policy.settle import Before, settle
 from shared.store.contract import ReadTx
 
@@ -30,10 +31,17 @@ def change_after(
     assert snapshot is not None, "and its snapshot"
     taken = (outcome or outcome_of(tx.declarations(attempt_id, unapplied=True))).consumed
     pending = tx.pending_inputs(work_id, limit=len(taken) + 1)
+    follows = asks_to_continue(outcome, snapshot) and continues(outcome, snapshot, _depth(tx, attempt_id))
     before = Before(
         work,
         snapshot,
-        inputs_wait=any(number not in taken for number in pending),
+        inputs_wait=follows or any(number not in taken for number in pending),
         waits=ending.failure is None and outcome is not None and outcome.wait is not None,
     )
     return settle(ending, before, tx.now)
+
+
+def _depth(tx: ReadTx, attempt_id: AttemptId) -> int:
+    attempt = tx.attempt(attempt_id)
+    assert attempt is not None, "it is about to end"
+    return attempt.depth

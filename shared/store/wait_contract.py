@@ -1,6 +1,6 @@
 """The part of the store contract that is about what programs declare, what is published, and what Works wait for.
 
-Rule: requirements O01, O02, O06–O08, O15; the fence and the leadership are told in `shared.store.contract`.
+Rule: requirements O01, O02, O06–O08, O15, S01; the fence and the leadership are told in `shared.store.contract`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Protocol
 
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, LeaseKey
+from shared.model.causality import ChainRefusal
 from shared.model.event import NewEvent
 from shared.model.outcome import Declaration, Outcome, Recorded
 from shared.model.usage import Usage
@@ -34,6 +35,15 @@ class WaitReads(Protocol):
 
     def wake(self, attempt: Attempt) -> Wake | None:
         """What woke the attempt into its present launch; None: that is its first."""
+
+    def is_waking(self) -> bool:
+        """Whether a published event has not yet ended all the waits that it matches."""
+
+    def chain_refusals(self, attempt_id: AttemptId) -> list[ChainRefusal]:
+        """What an attempt's outcomes did not get because its chain was too long, by epoch."""
+
+    def chains_stopped(self, *, limit: int) -> list[ChainRefusal]:
+        """Refusals at the end of what open Works did last, the latest first: nothing has come of these Works since."""
 
     def correlations(self, work_id: WorkId) -> tuple[str, ...]:
         """The Work's correlation keys, sorted."""
@@ -63,10 +73,17 @@ class WaitTransitions(Protocol):
         Fenced. Rings the coordinator. Rule: O08, E13.
         """
 
-    def publish(self, event: NewEvent) -> int:
-        """Accept an event, and end every wait that it matches; returns its place in the changefeed.
+    def publish(self, event: NewEvent, *, key: str | None = None) -> int:
+        """Accept an event, and end the waits that it matches; returns its place in the changefeed. At most so many waits end with
+        it as one transaction may end; the others end by `wake_on`.
 
-        It never wakes the Work whose attempt published it. Rings the coordinator. Rule: O06, O08.
+        It never wakes the Work whose attempt published it. A key that was accepted before answers with the same place and writes
+        nothing. Raises KeyReusedError: it was accepted with other content. Rings the coordinator. Rule: O06, O08, S01.
+        """
+
+    def wake_on(self, *, limit: int) -> bool:
+        """Go on ending the waits that published events match, of at most `limit` events, the oldest first, within what one
+        transaction may end; True: there is more to do. *leader* Rule: O08, S01.
         """
 
     def claim_resume(self, request: ResumeRequest) -> Claimed | ClaimRefused:

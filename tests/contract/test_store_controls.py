@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from shared.model.attempt import Snapshot
 from shared.model.stream import Place
-from shared.store.sqlite import cancels, charging, commands, controls, takeover
+from shared.policy import causality
+from shared.store.sqlite import cancels, chains, charging, commands, controls, takeover, wakes
 from shared.store.sqlite.connection import Connection, Params, Row
 from shared.store.sqlite.coordination import Coordination
 from shared.store.sqlite.queue import Queue
@@ -55,6 +57,16 @@ def _of(spoiler: str, *others: str) -> frozenset[str]:
 
 assert {"by_a_stranger", "at_the_expiry_instant"} <= set(SPOILERS)
 
+
+def _endless(depth: int, _pinned: Snapshot) -> int:
+    return depth + 1
+
+
+def _without_limit(patch: pytest.MonkeyPatch) -> None:
+    for module in (chains, causality):
+        patch.setattr(module, "derive", _endless)
+
+
 CONTROLS = (
     Control(
         "a result counts under whatever token",
@@ -86,6 +98,48 @@ CONTROLS = (
         "an intent is due while its attempt does not run",
         _rewrite("AND a.state = 'running' AND l.owner", "AND l.owner"),
         frozenset({"an_intent_for_a_launching_attempt_waits", "a_result_under_an_older_token_changes_nothing"}),
+    ),
+    Control(
+        "a chain has no limit",
+        _without_limit,
+        frozenset(
+            {
+                "a_chain_of_handoffs_stops_at_the_limit_with_its_outcome_kept",
+                "a_new_root_begins_a_new_chain_where_one_had_stopped",
+                "a_chain_too_long_skips_the_turn_and_keeps_the_outcome",
+                "two_works_that_wake_each_other_for_ever_stop_at_the_limit",
+            }
+        ),
+    ),
+    Control(
+        "a retry forgets its chain",
+        _rewrite("depth = max(depth, (SELECT depth FROM attempt WHERE id = :attempt))", "depth = depth"),
+        frozenset({"a_retry_is_as_deep_as_what_it_tries_again"}),
+    ),
+    Control(
+        "a transaction ends as many waits as there are",
+        lambda patch: patch.setattr(wakes, "WAKES_MAX", 10_000),
+        frozenset(
+            {
+                "one_transaction_ends_a_bounded_number_of_waits_and_passes_end_the_rest",
+                "a_pass_is_bounded_too_and_says_that_there_is_more",
+                "several_events_of_one_transaction_share_its_bound",
+                "each_wait_ends_by_the_first_event_it_waited_for",
+                "a_timer_that_is_due_meanwhile_gives_way_to_the_event_that_had_come",
+                "nobody_s_wait_is_lost_when_some_end_otherwise_meanwhile",
+                "a_turn_s_events_are_bounded_as_any_other_s_and_wake_not_their_own_work",
+            }
+        ),
+    ),
+    Control(
+        "an event overtakes the one before it",
+        _rewrite("SELECT 1 FROM waking WHERE type = ?", "SELECT 1 FROM waking WHERE 0 AND type = ?"),
+        frozenset({"each_wait_ends_by_the_first_event_it_waited_for"}),
+    ),
+    Control(
+        "an event is not known again by its key",
+        _rewrite("FROM published WHERE key = ?", "FROM published WHERE 0 AND key = ?"),
+        frozenset({"an_event_published_again_under_its_key_is_the_same_event", "a_key_is_refused_for_another_event"}),
     ),
     Control(
         "a budget is never full",

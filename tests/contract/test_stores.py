@@ -10,6 +10,7 @@ from tests.contract.store_cases import (
     agents,
     budgets,
     cancels,
+    chains,
     claims,
     convergence,
     endings,
@@ -25,6 +26,7 @@ from tests.contract.store_cases import (
     standing,
     transactions,
     waiting,
+    wakes,
 )
 from tests.support.stores import World
 
@@ -33,6 +35,7 @@ MODULES = (
     budgets,
     agents,
     cancels,
+    chains,
     claims,
     convergence,
     endings,
@@ -47,6 +50,7 @@ MODULES = (
     standing,
     transactions,
     waiting,
+    wakes,
 )  # each lists its cases when it is imported
 
 

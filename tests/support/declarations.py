@@ -31,6 +31,7 @@ def wait(
 
 
 TURN = turn()
+HANDOFF = declaration_of("outcome-1", "outcome", {"kind": "handoff", "summary": "half of it"})
 CONSUMED = declaration_of("consumed-1", "consumed", {"inputs": [1]})
 WAIT = wait(resume=False)
 WAIT_TO_RESUME = wait(resume=True)

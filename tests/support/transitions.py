@@ -34,12 +34,13 @@ from tests.support.stores import (
     identity,
     new_work,
 )
+from tests.support.transitions_derived import DERIVED_SCENES
 from tests.support.transitions_held import HELD_SCENES
 
 Transition = Callable[[Tx], object]
 Scene = Callable[[World], Transition]
 
-SCENES: dict[str, Scene] = {**HELD_SCENES, **AGENT_SCENES}
+SCENES: dict[str, Scene] = {**HELD_SCENES, **AGENT_SCENES, **DERIVED_SCENES}
 READS = {"checkpoint_due"}
 """Of `Tx`, and no transition."""
 

@@ -1,16 +1,27 @@
-"""What an executor promises, and the registry that is validated when a worker starts. Rule: design §6, requirement E01."""
+"""What an executor promises, how its own code is called, and the registry that is validated when a worker starts.
+
+Rule: design §6, requirements E01, O04.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol, TypeVar
 
-from shared.errors import UnsupportedError
+from shared.errors import DeclarationError, OperationError, UnsupportedError
 from shared.model.attempt import Snapshot
 from shared.model.settings import pool_of, registration_of
 from shared.process.launcher import LaunchSpec
 from shared.store.contract import Assignment
-from worker.agents.messages import Language
+from worker.agents.messages import Heard, Language
+
+T = TypeVar("T")
+
+Fault = OperationError | UnsupportedError
+"""What an executor's own code is known to end with, besides an answer."""
+UNDECLARED = "executor_failed"
+"""Code of an error that an executor did not declare."""
+TOLD_CHARS_MAX = 300
 
 
 class Executor(Protocol):
@@ -41,7 +52,58 @@ class Executor(Protocol):
 
         Raises:
             UnsupportedError: this host cannot launch it as asked.
+            OperationError: it failed, and says how; whatever else it raises is told without a word of it.
         """
+
+
+def asked(entry: str, ask: Callable[[], T], *passes: type[Exception]) -> T:
+    """What an executor's own code answers. Whatever goes wrong in it is the attempt's failure, never its worker's end.
+
+    Args:
+        entry: What it was asked for, for people. `passes`: What it may raise besides, for the caller.
+    Raises:
+        OperationError, UnsupportedError: it said so itself, or failed with an error that it does not declare: that one's text may
+            hold anything, so nothing of it is told. Rule: O04.
+    """
+    try:
+        return ask()
+    except Exception as error:
+        if isinstance(error, (OperationError, UnsupportedError, *passes)):
+            raise
+        raise OperationError(f"{entry} ended with an error that it does not declare", code=UNDECLARED) from None
+
+
+def told_of(error: Fault) -> str:
+    """One line on a failed operation, that a store can keep and a terminal can show."""
+    text = f"{error.code}: {error.message}" if isinstance(error, OperationError) else error.message
+    return "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))[:TOLD_CHARS_MAX]
+
+
+def sandbox_of(executor: Executor, snapshot: Snapshot) -> tuple[str | None, Fault | None]:
+    """The digest of the sandbox that a launch is bound to, or why its executor cannot say."""
+    try:
+        return asked("sandbox_digest", lambda: executor.sandbox_digest(snapshot)), None
+    except (OperationError, UnsupportedError) as error:
+        return None, error
+
+
+def is_listened_to(executor: Executor) -> bool:
+    """Whether somebody reads what its programs say; one that cannot even say how is found out by the first look."""
+    try:
+        return executor.language is not None
+    except Exception:  # noqa: BLE001 - as in `asked`
+        return True
+
+
+def language_of(executor: Executor) -> Language:
+    """How its programs are understood. Raises OperationError, as `asked`; so does what it returns, beside DeclarationError."""
+    language = asked("language", lambda: executor.language)
+    assert language is not None, "nobody listens to it"
+
+    def understand(message: Mapping[str, object], key: str) -> Heard:
+        return asked("language", lambda: language(message, key), DeclarationError)
+
+    return understand
 
 
 def registry(executors: Iterable[Executor]) -> Mapping[str, Executor]:

@@ -57,6 +57,11 @@ class Controls(Gating):
         awaited = self.awaited(timer.work_id)
         if awaited is None or (awaited.attempt_id, awaited.epoch) != (timer.attempt_id, timer.epoch):
             raise RefusedError(f"{timer.work_id} does not wait for timer {timer.id}")
+        come = self._come_since(awaited)
+        if come is not None:  # it has not woken this one yet, and came before
+            self._satisfy(awaited, come)
+            self._note(Boundary.TIMER_COMMIT, COORDINATOR)
+            return
         seq = self._elapse(awaited, timer.id)
         fired = self._db.one(FIRE_TIMER, {"timer": timer.id, "seq": seq, "wall": self._now.wall_us})
         assert fired is not None, "the timer was read in this transaction"

@@ -10,6 +10,7 @@ from shared.model.attempt import AttemptState
 from shared.model.host import PASSES_KEPT, PassRecord
 from shared.model.work import Permit, Reason, Work, WorkState
 from shared.policy.capacity import Wait
+from shared.policy.causality import depth_of_segment
 from shared.policy.steps import WorkEvent, step_work
 from shared.store.contract import Claimed, ClaimRefused, ClaimRequest, UnreadableRow
 from shared.store.sqlite.charging import A_TURN, Charging
@@ -35,8 +36,9 @@ INSERT_SEGMENT = """INSERT INTO segment (attempt_id, epoch, worker, invoke, isol
   VALUES (:attempt, 1, :owner, 'pending', 0, 0, 0, :wall)"""
 INSERT_SNAPSHOT = "INSERT INTO snapshot (attempt_id, body) VALUES (?, ?)"
 CONSUME_INPUT = (
-    "UPDATE input SET consumed_by = ? WHERE number = ? AND work_id = ? AND consumed_by IS NULL RETURNING number"
+    "UPDATE input SET consumed_by = ? WHERE number = ? AND work_id = ? AND consumed_by IS NULL RETURNING depth"
 )
+SET_DEPTH = "UPDATE attempt SET depth = ? WHERE id = ?"
 HOLD_BACK = """UPDATE work SET reason = :reason, reason_limit = :limit, revision = revision + 1
   WHERE id = :work AND state IN ('ready', 'waiting') AND (reason IS NOT :reason OR reason_limit IS NOT :limit)"""
 INSERT_RECORD = """INSERT INTO pass (generation, trigger, due_at_us, started_at_us, duration_us, planned, claimed,
@@ -102,8 +104,13 @@ class Coordination(Charging):
         name = self._insert_attempt(request, work)
         if request.budgets:
             self._charge(request.budgets, A_TURN, work.id, work.scope, self._now.wall_us)
-        self._consume(request, name)
-        facts = {"worker": request.worker, "inputs": request.snapshot.inputs, "to": AttemptState.LAUNCHING}
+        depth = self._consume(request, name)
+        facts = {
+            "worker": request.worker,
+            "inputs": request.snapshot.inputs,
+            "to": AttemptState.LAUNCHING,
+            "depth": depth,
+        }
         self._event("attempt.claimed", facts, attempt=name, epoch=1)
         self._note(Boundary.CLAIM_COMMIT, request.worker)
         return Claimed(name)
@@ -172,10 +179,17 @@ class Coordination(Charging):
         self._work_event(work, WorkEvent.CLAIMED, WorkState.RUNNING, None)
         return name
 
-    def _consume(self, request: ClaimRequest, name: AttemptId) -> None:
+    def _consume(self, request: ClaimRequest, name: AttemptId) -> int:
+        """Give the attempt its inputs; the depth it has by them."""
+        depths: list[int] = []
         for number in request.snapshot.inputs:
             taken = self._db.one(CONSUME_INPUT, (name, number, request.work_id))
             assert taken is not None, "the pending inputs were read in this transaction"
+            depths.append(taken["depth"])
+        depth = depth_of_segment(depths)
+        if depth:
+            self._db.rows(SET_DEPTH, (depth, name))
+        return depth
 
     def hold_back(self, waits: Sequence[Wait]) -> None:
         """See `Tx.hold_back`."""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from shared.boundary import Boundary
-from shared.errors import RefusedError
+from shared.errors import KeyReusedError, RefusedError
+from shared.ids import AttemptId
 from shared.model.attempt import SEGMENTS_KEPT, AttemptState, LeaseKey
 from shared.model.budget import Budget, plain
 from shared.model.event import NewEvent
@@ -15,11 +16,15 @@ from shared.model.usage import NO_USAGE, TURNS, Usage
 from shared.model.wait import WaitState
 from shared.model.work import Permit, Reason, Work, WorkChange, WorkState
 from shared.policy.budget import first_full, lines_of, notice_of_hold, reason_of
+from shared.policy.causality import depth_of_segment
 from shared.policy.steps import AttemptEvent, WorkEvent
+from shared.policy.submission import event_digest
+from shared.store.sqlite.chains import KEYED
 from shared.store.sqlite.charging import SET_PERMITS, SETTLED_AT_ONCE, ledger_facts
 from shared.store.sqlite.fragments import CHARGE, FENCE
 from shared.store.sqlite.rows import permits_text
 from shared.store.sqlite.takeover import Takeovers
+from shared.store.sqlite.wakes import DEPTH_OF_EVENT
 from shared.store.values import Claimed, ClaimRefused, ResumeRequest, Woken
 from shared.wake import COORDINATOR
 
@@ -28,7 +33,7 @@ PARK = f"""UPDATE attempt SET state = :state, recovered_from = NULL, invoke = NU
     pin_pidfs_ino = NULL, pin_directory_ino = NULL, pin_lock_ino = NULL, token_sha256 = NULL, usage = :usage, {CHARGE}
   WHERE {FENCE} RETURNING id"""
 RESUME = f"""UPDATE attempt SET epoch = epoch + 1, launch_epoch = epoch + 1, state = :state, invoke = 'pending', isolated = 0,
-    relaunches = 0, workers_lost_in_row = 0, exclusion_proof = NULL, {CHARGE}
+    relaunches = 0, workers_lost_in_row = 0, exclusion_proof = NULL, depth = :depth, {CHARGE}
   WHERE id = :attempt AND epoch = :epoch_seen AND state = 'parked' RETURNING epoch"""
 RESUME_LEASE = """UPDATE lease SET epoch = :epoch, owner = :owner, boot_id = :boot, expires_mono_us = :expires,
     claimed_mono_us = :mono, accepted_at_us = NULL, revoked_at_us = NULL, revoked_reason = NULL
@@ -36,6 +41,7 @@ RESUME_LEASE = """UPDATE lease SET epoch = :epoch, owner = :owner, boot_id = :bo
 RESUME_SEGMENT = """INSERT INTO segment
     (attempt_id, epoch, worker, invoke, isolated, recovered, relaunched, began_at_us, wake_event)
   VALUES (:attempt, :epoch, :owner, 'pending', 0, 0, 0, :wall, :wake)"""
+DEPTH_OF_INPUTS = "SELECT coalesce(max(depth), 0) FROM input WHERE consumed_by = ?"
 ACKNOWLEDGE = """UPDATE wait SET state = 'acknowledged', closed_at_us = :wall
   WHERE attempt_id = :attempt AND epoch = :epoch_seen AND state = 'satisfied' RETURNING wake_seq"""
 
@@ -75,11 +81,25 @@ class Declares(Takeovers):
         self._apply_declared(attempt, outcome)
         self._register(attempt, outcome.wait, parked_seq)
 
-    def publish(self, event: NewEvent) -> int:
+    def publish(self, event: NewEvent, *, key: str | None = None) -> int:
         """See `WaitTransitions.publish`."""
+        name = None if key is None else f"publish/{key}"
+        digest = None if key is None else event_digest(event.type, event.correlate, event.data)
+        known = None if key is None else self._db.one(KEYED, (name,))
+        if known is not None and key is not None:
+            if known["digest"] != digest:
+                raise KeyReusedError(key, f"event {known['seq']}")
+            return int(known["seq"])
         self._note(Boundary.EVENT_COMMIT)
         self._require_ballast()
-        return self._publish("event.published", event.type, event.correlate, {"data": event.data, "by": event.by})
+        told = {"data": event.data, "by": event.by, "key": key}
+        return self._publish("event.published", event.type, event.correlate, told, key=name, digest=digest)
+
+    def wake_on(self, *, limit: int) -> bool:
+        """See `WaitTransitions.wake_on`."""
+        self._require_leading()
+        self._note(Boundary.EVENT_COMMIT, COORDINATOR)
+        return self._wake_on(limit)
 
     def claim_resume(self, request: ResumeRequest) -> Claimed | ClaimRefused:
         """See `WaitTransitions.claim_resume`."""
@@ -99,6 +119,7 @@ class Declares(Takeovers):
             "expires": self._now.mono_us + request.lease_us,
             "budget": attempt.budget_us,
             "wake": found.awaited.wake_seq,
+            "depth": self._depth_woken(attempt.id, found.awaited.wake_seq),
         }
         self._charge(request.budgets, A_RESUME, found.work.id, found.work.scope, self._now.wall_us)
         for statement in (RESUME, RESUME_LEASE, ACKNOWLEDGE):
@@ -107,7 +128,7 @@ class Declares(Takeovers):
         self._db.rows(RESUME_SEGMENT, params)
         if request.epoch_seen + 1 > SEGMENTS_KEPT:
             self._drop_segments(attempt.id, request.epoch_seen + 1)
-        told = {"worker": request.worker, "wake_event": found.awaited.wake_seq}
+        told = {"worker": request.worker, "wake_event": found.awaited.wake_seq, "depth": params["depth"]}
         self._attempt_event(attempt, "woken", state, told, epoch=request.epoch_seen + 1)
         counted = WorkChange(WorkState.RUNNING, None, None, found.work.admission_failures, found.work.failures_used)
         self._step_work(found.work, WorkEvent.ATTEMPT_WOKEN, counted)
@@ -117,6 +138,10 @@ class Declares(Takeovers):
             assert spent is not None, "the Work was read in this transaction"
         self._note(Boundary.WAKE_COMMIT, request.worker)
         return Claimed(attempt.id)
+
+    def _depth_woken(self, attempt_id: AttemptId, wake_seq: int | None) -> int:
+        inputs = int(self._db.value(DEPTH_OF_INPUTS, (attempt_id,)))
+        return depth_of_segment([inputs], None if wake_seq is None else self._db.value(DEPTH_OF_EVENT, (wake_seq,)))
 
     def _over_budget(self, work: Work, budgets: Sequence[Budget]) -> tuple[Reason, str | None] | None:
         """The unit of a budget that has no room for the turn, which is then held: its control event, and why, in this transaction.

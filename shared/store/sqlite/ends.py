@@ -10,13 +10,15 @@ from shared.model.attempt import Attempt, AttemptState, Ending, Exclusion
 from shared.model.work import RoutineNews, WorkChange, WorkState
 from shared.policy.retry import hint_fault
 from shared.policy.steps import WORK_EVENT_OF_STATE, ending_event
+from shared.store.sqlite.chains import Chains
 from shared.store.sqlite.fragments import CHARGE
-from shared.store.sqlite.wakes import Wakes
 
 SET_ENDED = f"""UPDATE attempt SET state = :state, recovered_from = NULL, ended_at_us = :wall, exit_status = :exit_status,
     failure = :failure, error = :error, usage = :usage, exclusion = :exclusion, exclusion_proof = :proof, {CHARGE}"""
 END_ATTEMPT = f"{SET_ENDED} WHERE id = :attempt AND epoch = :epoch AND ended_at_us IS NULL RETURNING id"
-RETURN_INPUTS = "UPDATE input SET consumed_by = NULL WHERE consumed_by = ?"
+RETURN_INPUTS = """UPDATE input SET consumed_by = NULL, depth = max(depth, (SELECT depth FROM attempt WHERE id = :attempt))
+  WHERE consumed_by = :attempt"""
+"""As deep as the attempt was that gives them back: what tries it again is in the chain that the attempt was in. Rule: O09."""
 RETURN_INTENTS = """UPDATE intent SET settled_at_us = :wall,
     fate = CASE WHEN EXISTS (SELECT 1 FROM input AS i WHERE i.number = input AND i.consumed_by = :attempt) THEN 'consumed' ELSE 'returned' END,
     why = CASE WHEN EXISTS (SELECT 1 FROM input AS i WHERE i.number = input AND i.consumed_by = :attempt) THEN NULL ELSE 'its attempt was over first' END
@@ -36,7 +38,7 @@ _TRIED_AGAIN = (WorkState.READY, WorkState.BACKOFF, WorkState.HELD)
 _TOOK_EFFECT = (AttemptState.SUCCEEDED, AttemptState.HANDED_OFF)
 
 
-class Ends(Wakes):
+class Ends(Chains):
     """Pieces of the transitions that end an attempt."""
 
     def _ended_params(self, attempt: Attempt, ending: Ending) -> dict[str, object]:
@@ -101,7 +103,7 @@ class Ends(Wakes):
 
     def _return_inputs(self, attempt_id: AttemptId) -> None:
         """What an attempt was given is pending again, for the next one."""
-        self._db.rows(RETURN_INPUTS, (attempt_id,))
+        self._db.rows(RETURN_INPUTS, {"attempt": attempt_id})
 
     def _arm(self, attempt: Attempt, change: WorkChange, ended_seq: int) -> None:
         """Arm the timer that ends the Work's backoff. Rule: O09: with the attempt that failed, and what had set it off."""

@@ -6,12 +6,13 @@ import json
 
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt
+from shared.model.causality import ChainRefusal
 from shared.model.outcome import Recorded
 from shared.model.usage import NO_USAGE, Usage
 from shared.model.wait import Awaited, Wake
 from shared.store.sqlite import rows
 from shared.store.sqlite.connection import Row
-from shared.store.sqlite.wait_rows import awaited_of_row, recorded_of_row
+from shared.store.sqlite.wait_rows import awaited_of_row, chain_refusal_of_row, recorded_of_row
 from shared.store.sqlite.work_reads import WorkReads
 from shared.store.values import Woken
 
@@ -19,6 +20,11 @@ DECLARATIONS = "SELECT * FROM declaration WHERE attempt_id = ? {which} ORDER BY 
 AWAITED = "SELECT * FROM wait WHERE work_id = ? AND state IN ('registered', 'satisfied')"
 WOKEN = "SELECT * FROM wait WHERE state = 'satisfied' ORDER BY wake_seq LIMIT ? + 0"
 WAKE_SEQ = "SELECT wake_seq FROM wait WHERE attempt_id = :attempt AND epoch = :launch - 1"
+CHAIN_REFUSALS = """SELECT r.*, a.work_id FROM chain_refusal AS r JOIN attempt AS a ON a.id = r.attempt_id
+  WHERE r.attempt_id = ? ORDER BY r.epoch, r.derived"""
+CHAINS_STOPPED = """SELECT r.*, a.work_id FROM chain_refusal AS r JOIN attempt AS a ON a.id = r.attempt_id AND a.epoch = r.epoch
+  JOIN work AS w ON w.id = a.work_id AND w.attempts_used = a.number WHERE w.ended_at_us IS NULL
+  ORDER BY r.refused_at_us DESC, r.attempt_id, r.derived LIMIT ? + 0"""
 PUBLISHED = """SELECT p.seq, p.type, p.correlate, e.data FROM published AS p JOIN event AS e ON e.seq = p.seq
   WHERE p.seq = ?"""
 
@@ -66,6 +72,18 @@ class WaitReads(WorkReads):
         told = json.loads(row["data"])
         data = told["data"] if "data" in told else rows.json_text(told)
         return Wake(row["seq"], row["type"], row["correlate"], data)
+
+    def is_waking(self) -> bool:
+        """See `WaitReads.is_waking`."""
+        return self._db.value("SELECT 1 FROM waking LIMIT 1") is not None
+
+    def chain_refusals(self, attempt_id: AttemptId) -> list[ChainRefusal]:
+        """See `WaitReads.chain_refusals`."""
+        return self._readable(self._db.rows(CHAIN_REFUSALS, (attempt_id,)), chain_refusal_of_row)
+
+    def chains_stopped(self, *, limit: int) -> list[ChainRefusal]:
+        """See `WaitReads.chains_stopped`."""
+        return self._readable(self._db.rows(CHAINS_STOPPED, (limit,)), chain_refusal_of_row)
 
     def correlations(self, work_id: WorkId) -> tuple[str, ...]:
         """See `WaitReads.correlations`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shared.ids import AttemptId, WorkId
+from shared.model.causality import ChainRefusal, Derived
 from shared.model.outcome import Declaration, DeclarationKind, Recorded
 from shared.model.wait import Awaited, WaitState
 from shared.store.sqlite.connection import Row
@@ -12,6 +13,19 @@ def recorded_of_row(row: Row) -> Recorded:
     """A row of `declaration`."""
     declaration = Declaration(row["key"], DeclarationKind(row["kind"]), row["body"])
     return Recorded(declaration, row["seq"], row["recorded_at_us"], row["epoch"], row["applied_epoch"])
+
+
+def chain_refusal_of_row(row: Row) -> ChainRefusal:
+    """A row of `chain_refusal`, with the Work of its attempt."""
+    return ChainRefusal(
+        attempt_id=AttemptId(row["attempt_id"]),
+        work_id=WorkId(row["work_id"]),
+        epoch=row["epoch"],
+        derived=Derived(row["derived"]),
+        depth=row["depth"],
+        depth_max=row["depth_max"],
+        refused_at_us=row["refused_at_us"],
+    )
 
 
 def awaited_of_row(row: Row) -> Awaited:

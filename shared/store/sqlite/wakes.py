@@ -1,4 +1,9 @@
-"""Pieces that several transitions share: publish an event, end the waits it matches, register a wait, take one back."""
+"""Pieces that several transitions share: publish an event, end the waits it matches, register a wait, take one back.
+
+One transaction ends at most `WAKES_MAX` waits, whatever it publishes: the event remembers in `waking` that there are more, and the
+coordinator's passes go on with it. Meanwhile later events of its type queue behind it, so that each wait ends by the first event
+that it waited for. Rule: requirements O08, S01.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,29 @@ from collections.abc import Mapping
 
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt
-from shared.model.event import TIMER_EVENT, TURN_EVENT
-from shared.model.outcome import Outcome, Turn, WaitSpec
+from shared.model.causality import ROOT
+from shared.model.event import TIMER_EVENT
+from shared.model.outcome import WaitSpec
 from shared.model.timer import TimerKind
-from shared.model.wait import Awaited
+from shared.model.wait import WAKES_MAX, Awaited
 from shared.model.work import Reason, WorkChange, WorkState
 from shared.policy.steps import WorkEvent
-from shared.store.sqlite.reporting import CONSUME, Reporting
+from shared.store.sqlite.reporting import Reporting
 from shared.store.sqlite.wait_rows import awaited_of_row
 from shared.wake import COORDINATOR
 
-INSERT_PUBLISHED = "INSERT INTO published (seq, type, correlate, work_id) VALUES (?, ?, ?, ?)"
+INSERT_PUBLISHED = """INSERT INTO published (seq, type, correlate, work_id, depth, key, digest)
+  VALUES (:seq, :type, :correlate, :work, :depth, :key, :digest)"""
+DEPTH_OF_EVENT = "SELECT depth FROM published WHERE seq = ?"
 MATCHED_ANY = """SELECT * FROM wait WHERE state = 'registered' AND event_type = :type AND correlate IS NULL
-  AND work_id IS NOT :work"""
+  AND since_seq < :seq AND work_id IS NOT :work LIMIT :limit + 0"""
 MATCHED_KEY = """SELECT * FROM wait WHERE state = 'registered' AND event_type = :type AND correlate = :correlate
-  AND work_id IS NOT :work"""
+  AND since_seq < :seq AND work_id IS NOT :work LIMIT :limit + 0"""
+WAKING_OF_TYPE = "SELECT 1 FROM waking WHERE type = ? LIMIT 1"
+INSERT_WAKING = "INSERT INTO waking (seq, type) VALUES (?, ?)"
+WAKING = """SELECT p.seq, p.type, p.correlate, p.work_id AS work FROM waking AS w JOIN published AS p ON p.seq = w.seq
+  ORDER BY p.seq LIMIT ? + 0"""
+DONE_WAKING = "DELETE FROM waking WHERE seq = ?"
 PUBLISHED_SINCE = """SELECT seq FROM published WHERE type = :type AND seq > :since AND work_id IS NOT :work
   ORDER BY seq LIMIT 1"""
 PUBLISHED_KEY_SINCE = """SELECT seq FROM published WHERE type = :type AND correlate = :correlate AND seq > :since
@@ -31,9 +44,8 @@ SATISFY = """UPDATE wait SET state = :state, wake_seq = :seq, woken_at_us = :wal
   WHERE attempt_id = :attempt AND epoch = :epoch AND state = 'registered' RETURNING epoch"""
 CANCEL_WAIT = """UPDATE wait SET state = 'cancelled', closed_at_us = :wall
   WHERE work_id = :work AND state IN ('registered', 'satisfied') RETURNING attempt_id, epoch"""
-MARK_APPLIED = """UPDATE declaration SET applied_epoch = :epoch
-  WHERE attempt_id = :attempt AND applied_epoch IS NULL RETURNING key"""
-INSERT_WAKE_INPUT = "INSERT INTO input (work_id, body, accepted_at_us) VALUES (?, ?, ?) RETURNING number"
+INSERT_DERIVED_INPUT = """INSERT INTO input (work_id, body, accepted_at_us, depth, cause_seq)
+  VALUES (:work, :body, :wall, :depth, :cause) RETURNING number"""
 ARM_WAIT = """INSERT INTO timer (work_id, kind, state, attempt_id, epoch, trigger_input, since_mono_us, boot_id, since_at_us,
     after_us, due_at_us, armed_seq, why)
   VALUES (:work, :kind, 'armed', :attempt, :epoch, NULL, :mono, :boot, :wall, :after, :due_at, :armed_seq, :why) RETURNING id"""
@@ -50,45 +62,52 @@ class Wakes(Reporting):
         facts: Mapping[str, object],
         *,
         attempt: Attempt | None = None,
+        depth: int = ROOT,
+        key: str | None = None,
+        digest: str | None = None,
     ) -> int:
-        """Append a published event to the changefeed, and end the waits it matches."""
+        """Append a published event to the changefeed, and end the waits it matches; what is too much for this transaction is left
+        to the coordinator.
+
+        Args:
+            key, digest: By which the same event is known again, and its content; None together.
+        """
         work = None if attempt is None else attempt.work_id
         told = {"type": event_type, "correlate": correlate, **facts}
         if attempt is None:
             seq = self._event(kind, told)
         else:
             seq = self._event(kind, told, attempt=attempt.id, epoch=attempt.epoch)
-        self._db.rows(INSERT_PUBLISHED, (seq, event_type, correlate, work))
-        params: dict[str, object] = {"type": event_type, "correlate": correlate, "work": work}
-        matched = self._db.rows(MATCHED_ANY, params)
-        if correlate is not None:
-            matched += self._db.rows(MATCHED_KEY, params)
-        for row in matched:
-            self._satisfy(awaited_of_row(row), seq)
+        event: dict[str, object] = {"seq": seq, "type": event_type, "correlate": correlate, "work": work}
+        self._db.rows(INSERT_PUBLISHED, event | {"depth": depth, "key": key, "digest": digest})
+        if self._db.value(WAKING_OF_TYPE, (event_type,)) or not self._wake(event):
+            self._db.rows(INSERT_WAKING, (seq, event_type))
+            self._event("waking.put_off", {"event": seq})
+            self._ring_coordinator()
         return seq
 
-    def _apply_declared(self, attempt: Attempt, outcome: Outcome) -> None:
-        """What an observed end applies, whatever its kind: the turn's events, the inputs taken, the mark. Rule: O06, O15."""
-        self._db.rows(MARK_APPLIED, {"attempt": attempt.id, "epoch": attempt.epoch})
-        for number in outcome.consumed:
-            self._db.rows(CONSUME, {"attempt": attempt.id, "number": number, "work": attempt.work_id})
-        told = {
-            "kind": outcome.kind,
-            "summary": outcome.summary,
-            "artifacts": outcome.artifacts,
-            "usage": self.reported(attempt.id).beyond(attempt.usage).to_plain(),
-            "consumed": outcome.consumed,
-        }
-        if any(told.values()):
-            self._event("outcome.applied", told, attempt=attempt.id, epoch=attempt.epoch)
-        if outcome.turn is not None:
-            self._publish_turn(attempt, outcome.turn)
+    def _wake(self, event: Mapping[str, object]) -> bool:
+        """End waits that an event matches, as many as this transaction still may; True: all of them."""
+        left = WAKES_MAX - self.notes.waits_ended
+        matched = self._db.rows(MATCHED_ANY, {**event, "limit": left + 1})
+        if event["correlate"] is not None and len(matched) <= left:
+            matched += self._db.rows(MATCHED_KEY, {**event, "limit": left + 1 - len(matched)})
+        seq = event["seq"]
+        assert isinstance(seq, int), "a place in the changefeed"
+        for row in matched[:left]:
+            self._satisfy(awaited_of_row(row), seq)
+        self.notes.waits_ended += len(matched[:left])
+        return len(matched) <= left
 
-    def _publish_turn(self, attempt: Attempt, turn: Turn) -> None:
-        """One event for each correlation key of the Work, or one without; once for each segment, as declarations apply once."""
-        facts = {"status": turn.status, "comment": turn.comment, "work": attempt.work_id, "attempt": attempt.id}
-        for correlate in self.correlations(attempt.work_id) or (None,):
-            self._publish(TURN_EVENT, TURN_EVENT, correlate, facts, attempt=attempt)
+    def _wake_on(self, limit: int) -> bool:
+        """Go on with the events whose waits have not all ended, the oldest first; True: there is more to do."""
+        found = self._db.rows(WAKING, (limit,))
+        for row in found:
+            if not self._wake(dict(row)):
+                return True
+            self._db.rows(DONE_WAKING, (row["seq"],))
+            self._event("waking.done", {"event": row["seq"]})
+        return len(found) == limit
 
     def _register(self, attempt: Attempt, spec: WaitSpec, registered_seq: int) -> None:
         """Wait from now on; what came since it was declared ends it at once, and else its timer is armed."""
@@ -107,12 +126,23 @@ class Wakes(Reporting):
         self._event("wait.registered", told, attempt=attempt.id, epoch=attempt.epoch)
         row = self._db.one("SELECT * FROM wait WHERE attempt_id = :attempt AND epoch = :epoch", params)
         assert row is not None, "it was just written"
-        sql = PUBLISHED_SINCE if spec.correlate is None else PUBLISHED_KEY_SINCE
-        seen = None if spec.event_type is None else self._db.value(sql, params)
+        awaited = awaited_of_row(row)
+        seen = self._come_since(awaited)
         if seen is not None:
-            self._satisfy(awaited_of_row(row), seen)
+            self._satisfy(awaited, seen)
         elif spec.after_us is not None or spec.until_at_us is not None:
             self._arm_wait(attempt, spec, registered_seq)
+
+    def _come_since(self, awaited: Awaited) -> int | None:
+        """The first published event that a wait waits for and that has come; None: none has."""
+        if awaited.event_type is None:
+            return None
+        params = {"type": awaited.event_type, "since": awaited.since_seq, "work": awaited.work_id}
+        if awaited.correlate is None:
+            found = self._db.value(PUBLISHED_SINCE, params)
+        else:
+            found = self._db.value(PUBLISHED_KEY_SINCE, params | {"correlate": awaited.correlate})
+        return None if found is None else int(found)
 
     def _arm_wait(self, attempt: Attempt, spec: WaitSpec, registered_seq: int) -> None:
         after_us = spec.after_us
@@ -142,12 +172,13 @@ class Wakes(Reporting):
         self._event("timer.armed", told, work=attempt.work_id)
 
     def _elapse(self, awaited: Awaited, timer_id: int) -> int:
-        """Accept the event that a due timer of a wait stands for, and end the wait with it."""
+        """Accept the event that a due timer of a wait stands for. It is as deep as what waited. Rule: `policy.causality`."""
         attempt = self.attempt(awaited.attempt_id)
         assert attempt is not None, "a wait has its attempt"
-        told = {"type": TIMER_EVENT, "correlate": None, "timer": timer_id}
+        told = {"type": TIMER_EVENT, "correlate": None, "timer": timer_id, "depth": attempt.depth}
         seq = self._event(TIMER_EVENT, told, attempt=attempt.id, epoch=attempt.epoch)
-        self._db.rows(INSERT_PUBLISHED, (seq, TIMER_EVENT, None, attempt.work_id))
+        event = {"seq": seq, "type": TIMER_EVENT, "correlate": None, "work": attempt.work_id, "depth": attempt.depth}
+        self._db.rows(INSERT_PUBLISHED, event | {"key": None, "digest": None})
         return seq
 
     def _satisfy(self, awaited: Awaited, seq: int) -> None:
@@ -167,14 +198,24 @@ class Wakes(Reporting):
         self._event("wait.satisfied", {"by_seq": seq}, attempt=awaited.attempt_id, epoch=awaited.epoch)
         if not awaited.resume:
             self._make_ready(awaited.work_id, seq)
+        self._ring_coordinator()
+
+    def _ring_coordinator(self) -> None:
         if COORDINATOR not in self.notes.bells:
             self.notes.bells.append(COORDINATOR)
 
+    def _accept_derived(self, work_id: WorkId, seq: int, by: str) -> None:
+        """Make an event the Work's input, as deep in its chain as the event is."""
+        body = self._wake_at(seq).to_json().encode()
+        depth = self._db.value(DEPTH_OF_EVENT, (seq,))
+        params = {"work": work_id, "body": body, "wall": self._now.wall_us, "depth": depth, "cause": seq}
+        number = self._db.value(INSERT_DERIVED_INPUT, params)
+        told = {"input": number, "bytes": len(body), "by": by, "key": None, "depth": depth, "cause": seq}
+        self._event("input.accepted", told, work=work_id)
+
     def _make_ready(self, work_id: WorkId, seq: int) -> None:
         """The next attempt may start; what woke its Work is its input."""
-        body = self._wake_at(seq).to_json().encode()
-        number = self._db.value(INSERT_WAKE_INPUT, (work_id, body, self._now.wall_us))
-        self._event("input.accepted", {"input": number, "bytes": len(body), "by": "wake", "key": None}, work=work_id)
+        self._accept_derived(work_id, seq, "wake")
         work = self._work_or_refuse(work_id)
         ready = WorkChange(WorkState.READY, None, None, work.admission_failures, work.failures_used)
         self._step_work(work, WorkEvent.WOKEN, ready)

@@ -72,12 +72,14 @@ class Notes:
         bells: Whom to wake once it is committed.
         restore_ballast: Look afterwards whether the ballast can be made again.
         last_seq: Of the last event appended; 0 without one.
+        waits_ended: By what it published; bounded.
     """
 
     boundaries: list[Boundary] = field(default_factory=list)
     bells: list[str] = field(default_factory=list)
     restore_ballast: bool = False
     last_seq: int = 0
+    waits_ended: int = 0
 
     @property
     def holds_or_ends(self) -> bool:

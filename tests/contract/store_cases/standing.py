@@ -141,7 +141,7 @@ def a_key_answers_the_same_request_with_the_same_work_and_refuses_another(world:
     for other in (*others, new_work(input_=b"a", kind=WorkKind.STANDING), new_work()):
         with pytest.raises(KeyReusedError) as caught:
             world.store.write(lambda tx, one=other: tx.submit(one, "jobs", key="k"))  # type: ignore[misc]
-        assert (caught.value.key, caught.value.work_id) == ("k", first)
+        assert (caught.value.key, caught.value.accepted) == ("k", first)
     assert world.everything() == before
 
     assert world.store.write(lambda tx: tx.submit(new_work(input_=b"a"), "jobs", key="l")) != first, "control"

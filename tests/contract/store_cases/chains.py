@@ -1,0 +1,366 @@
+"""Cases of what outcomes derive: turns and handoffs that go on, once each, and only so deep. Rule: O06, O07, O09."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from shared.errors import LeaseLostError
+from shared.ids import AttemptId, WorkId, work_of
+from shared.model.attempt import AttemptState, Ending, LeaseKey
+from shared.model.causality import Derived
+from shared.model.event import HANDOFF_EVENT, TURN_EVENT, NewEvent
+from shared.model.instant import US_PER_S
+from shared.model.outcome import Declaration, declaration_of
+from shared.model.work import NewWork, WorkKind, WorkState
+from shared.store.contract import Claimed, Event, Tx
+from shared.store.settling import change_after
+from tests.contract.store_cases import case
+from tests.support.declarations import HANDED_OFF, TICK, TURN, turn, wait
+from tests.support.stores import BACKED_OFF, FAILED, SUCCEEDED, World
+
+S, W = AttemptState, WorkState
+
+
+def handoff(summary: str = "half of it") -> Declaration:
+    """The end of a segment that another attempt goes on from."""
+    return declaration_of("outcome-1", "outcome", {"kind": "handoff", "summary": summary})
+
+
+def standing(world: World, *keys: str) -> WorkId:
+    work = NewWork("", None, ("true",), (), "/", b"begin", "test", kind=WorkKind.STANDING, correlate=keys)
+    return world.store.write(lambda tx: tx.submit(work, "jobs"))
+
+
+def started(world: World, work_id: WorkId, *, continues: bool = False, depth_max: int = 100) -> LeaseKey:
+    """The next attempt of that Work, running, with that pinned."""
+    owner = world.store.read(lambda tx: tx.workers())[0].id
+    request = world.request(work_id, owner)
+    pinned = replace(request.snapshot, continues=continues, depth_max=depth_max, kind=WorkKind.STANDING)
+    answer = world.as_leader(lambda tx: tx.claim(replace(request, snapshot=pinned)))
+    assert isinstance(answer, Claimed), answer
+    key = LeaseKey(answer.attempt_id, 1, owner)
+    return launched(world, key)
+
+
+def launched(world: World, key: LeaseKey) -> LeaseKey:
+    world.store.write(lambda tx: tx.accept(key, invoke_isolated=True))
+    world.store.write(lambda tx: tx.pin(key, world.pin(key)))
+    return key
+
+
+def end(world: World, key: LeaseKey, *declarations: Declaration, ending: Ending = HANDED_OFF) -> None:
+    """Declare that, and end with it as a worker does: what becomes of the Work is decided in the same transaction."""
+    if declarations:
+        world.store.write(lambda tx: tx.declare(key, declarations))
+    outcome = world.outcome(key)
+
+    def finish(tx: Tx) -> None:
+        change = change_after(tx, key.attempt_id, ending, None, outcome)
+        tx.finish(key, ending, change, outcome=outcome)
+
+    world.store.write(finish)
+
+
+def park(world: World, key: LeaseKey, *declarations: Declaration) -> None:
+    world.store.write(lambda tx: tx.declare(key, declarations))
+    outcome = world.outcome(key)
+    world.store.write(lambda tx: tx.park(key, outcome, proof="S1"))
+
+
+def events(world: World, kind: str) -> list[Event]:
+    return [one for one in world.store.read(lambda tx: tx.events(after=0, limit=10_000)) if one.kind == kind]
+
+
+def pending(world: World, work_id: WorkId) -> list[int]:
+    return world.store.read(lambda tx: tx.pending_inputs(work_id, limit=99))
+
+
+def depth(world: World, attempt_id: AttemptId) -> int:
+    return world.attempt(attempt_id).depth
+
+
+# --- handoff
+
+
+@case(pytest.mark.req("O07"))
+def a_handoff_that_continues_has_its_event_and_its_input_in_the_commit_of_its_outcome(world: World) -> None:
+    world.worker()
+    work_id = standing(world)
+    key = started(world, work_id, continues=True)
+    world.store.write(lambda tx: tx.declare(key, [handoff("pages 1 to 9")]))
+
+    end(world, key)
+
+    [event] = events(world, HANDOFF_EVENT)
+    assert (event.work_id, event.attempt_id, event.epoch, event.data["depth"]) == (work_id, "w1.1", 1, 1)
+    assert (world.attempt(key.attempt_id).state, world.work(work_id).state) == (S.HANDED_OFF, W.READY)
+    [number] = pending(world, work_id)
+    [given] = world.store.read(lambda tx: tx.inputs([number]))
+    assert json.loads(given.body) == {
+        "seq": event.seq, "type": HANDOFF_EVENT, "correlate": None,
+        "data": {"attempt": "w1.1", "summary": "pages 1 to 9"},
+    }  # fmt: skip
+    assert started(world, work_id, continues=True).attempt_id == "w1.2"
+    assert depth(world, AttemptId("w1.2")) == 1
+
+
+@case(pytest.mark.req("O07"))
+def a_handoff_that_does_not_continue_leaves_its_work_at_rest_until_the_next_input(world: World) -> None:
+    world.worker()
+    work_id = standing(world)
+
+    end(world, started(world, work_id), handoff())
+
+    assert (world.work(work_id).state, pending(world, work_id), events(world, HANDOFF_EVENT)) == (W.IDLE, [], [])
+    world.store.write(lambda tx: tx.add_input(work_id, b"go on", by="me"))
+    assert world.work(work_id).state is W.READY, "control"
+
+
+@case(pytest.mark.req("O07"))
+def only_a_handoff_continues(world: World) -> None:
+    world.worker()
+    done, waits = standing(world), standing(world)
+
+    end(world, started(world, done, continues=True), TURN, ending=SUCCEEDED)
+    end(world, started(world, waits, continues=True), wait(resume=False))
+
+    assert (world.work(done).state, world.work(waits).state) == (W.IDLE, W.WAITING)
+    assert events(world, HANDOFF_EVENT) == []
+
+
+@case(pytest.mark.req("O07"))
+def a_handoff_continues_once_for_each_attempt_and_epoch(world: World) -> None:
+    world.worker()
+    work_id = standing(world)
+    key = started(world, work_id, continues=True)
+    end(world, key, handoff())
+    before = world.everything()
+
+    with pytest.raises(LeaseLostError):
+        end(world, key)
+    with world.outsider() as outsider, pytest.raises(Exception, match="UNIQUE"):
+        outsider.execute(
+            "INSERT INTO published (seq, type, key, digest) SELECT seq + 1000, type, key, digest FROM published"
+        )
+
+    assert world.everything() == before
+    assert len(pending(world, work_id)) == 1
+
+
+@case(pytest.mark.req("O07", "O01"))
+def what_had_come_in_meanwhile_goes_to_the_next_attempt_with_the_handoff(world: World) -> None:
+    world.worker()
+    work_id = standing(world)
+    key = started(world, work_id, continues=True)
+    own = world.store.write(lambda tx: tx.add_input(work_id, b"more", by="me"))
+
+    end(world, key, handoff())
+
+    assert pending(world, work_id) == [own, own + 1]
+
+
+@case(pytest.mark.req("O07"))
+def a_person_s_hold_keeps_the_next_attempt_back_and_its_input_waits(world: World) -> None:
+    world.worker()
+    work_id = standing(world)
+    key = started(world, work_id, continues=True)
+    world.store.write(lambda tx: tx.hold_work(work_id, by="me", reason="look first"))
+
+    end(world, key, handoff())
+
+    assert (world.work(work_id).state, len(pending(world, work_id))) == (W.HELD, 1)
+    world.store.write(lambda tx: tx.release_work(work_id, by="me", reason="fine"))
+    assert world.work(work_id).state is W.READY, "control"
+
+
+# --- chains
+
+
+@case(pytest.mark.req("O07"))
+def a_chain_of_handoffs_stops_at_the_limit_with_its_outcome_kept(world: World) -> None:
+    world.worker()
+    work_id, other = standing(world), standing(world)
+
+    depths = []
+    for _ in range(2):
+        first = started(world, work_id, continues=True, depth_max=2)
+        depths.append(depth(world, first.attempt_id))
+        end(world, first, handoff())
+    key = started(world, work_id, continues=True, depth_max=2)
+    depths.append(depth(world, key.attempt_id))
+    end(world, key, handoff())
+
+    assert depths == [0, 1, 2]
+    assert (world.attempt(key.attempt_id).state, world.work(work_id).state) == (S.HANDED_OFF, W.IDLE)
+    assert (len(events(world, HANDOFF_EVENT)), pending(world, work_id)) == (2, [])
+    [refused] = events(world, "causality.refused")
+    assert (refused.attempt_id, refused.epoch) == ("w1.3", 1)
+    assert dict(refused.data) == {"derived": "handoff", "depth": 3, "limit": 2}
+    [kept] = world.store.read(lambda tx: tx.chain_refusals(key.attempt_id))
+    assert (kept.derived, kept.depth, kept.depth_max) == (Derived.HANDOFF, 3, 2)
+    assert world.store.read(lambda tx: tx.chains_stopped(limit=9)) == [kept]
+    end(world, started(world, other, continues=True, depth_max=2), handoff())
+    assert world.work(other).state is W.READY, "that branch alone stops"
+
+
+@case(pytest.mark.req("O07"))
+def a_new_root_begins_a_new_chain_where_one_had_stopped(world: World) -> None:
+    world.worker()
+    work_id = standing(world)
+    for _ in (1, 2):
+        end(world, started(world, work_id, continues=True, depth_max=1), handoff())
+    assert len(world.store.read(lambda tx: tx.chains_stopped(limit=9))) == 1
+    world.store.write(lambda tx: tx.add_input(work_id, b"go on", by="me"))
+
+    key = started(world, work_id, continues=True, depth_max=1)
+    end(world, key, handoff())
+
+    assert (depth(world, key.attempt_id), world.work(work_id).state) == (0, W.READY)
+    assert world.store.read(lambda tx: tx.chains_stopped(limit=9)) == []
+
+
+@case(pytest.mark.req("O06"))
+def a_chain_too_long_skips_the_turn_and_keeps_the_outcome(world: World) -> None:
+    world.worker()
+    work_id = standing(world, "a", "b")
+    end(world, started(world, work_id, continues=True, depth_max=2), handoff())
+    allowed = started(world, work_id, continues=True, depth_max=2)
+    end(world, allowed, TURN, handoff())
+    assert [one.data["depth"] for one in events(world, TURN_EVENT)] == [2, 2], "control: the limit itself is allowed"
+
+    key = started(world, work_id, continues=True, depth_max=2)
+    end(world, key, turn("help"), handoff("the rest"))
+
+    assert len(events(world, TURN_EVENT)) == 2
+    assert [one.data["derived"] for one in events(world, "causality.refused")] == ["turn", "handoff"]
+    assert world.attempt(key.attempt_id).state is S.HANDED_OFF
+    applied = events(world, "outcome.applied")[-1]
+    assert (applied.attempt_id, applied.data["summary"]) == (key.attempt_id, "the rest")
+
+
+def _ping_pong(world: World, *, depth_max: int, turns_max: int) -> list[Event]:
+    """Two Works, each of which ends a turn, and waits for the other's and resumes; the turns they told."""
+    works = standing(world, "a"), standing(world, "b")
+    keys = [started(world, work_id, depth_max=depth_max) for work_id in works]
+    waits = [wait(resume=True, event=TURN_EVENT, correlate=of, timer=None, key="w-0") for of in ("b", "a")]
+    park(world, keys[0], waits[0])
+    park(world, keys[1], turn(key="t-0"), waits[1])
+    for step in range(1, turns_max):
+        woken = world.store.read(lambda tx: tx.woken(limit=9))
+        if not woken:
+            break
+        [one] = woken
+        who = works.index(one.work.id)
+        keys[who] = launched(world, world.resumed(keys[who], keys[who].owner))
+        again = replace(waits[who], key=f"w-{step}")
+        park(world, keys[who], turn(key=f"t-{step}"), again)
+    return events(world, TURN_EVENT)
+
+
+@case(pytest.mark.req("O06", "O08"))
+def two_works_that_wake_each_other_for_ever_stop_at_the_limit(world: World) -> None:
+    world.worker()
+
+    told = _ping_pong(world, depth_max=5, turns_max=50)
+
+    assert [one.data["depth"] for one in told] == [1, 2, 3, 4, 5]
+    [refused] = events(world, "causality.refused")
+    assert dict(refused.data) == {"derived": "turn", "depth": 6, "limit": 5}
+    assert [world.work(work_id).state for work_id in (WorkId("w1"), WorkId("w2"))] == [W.WAITING, W.WAITING]
+    world.store.write(lambda tx: tx.publish(NewEvent(TURN_EVENT, "b", "{}", "a person")))
+    [woken] = world.store.read(lambda tx: tx.woken(limit=9))
+    key = LeaseKey(woken.attempt.id, woken.attempt.epoch, world.store.read(lambda tx: tx.workers())[0].id)
+    assert depth(world, world.resumed(key, key.owner).attempt_id) == 0, "control: a root wakes them anew"
+
+
+@case(pytest.mark.req("O06", "O08"))
+def two_works_that_wake_each_other_go_on_within_the_limit(world: World) -> None:
+    world.worker()
+
+    told = _ping_pong(world, depth_max=50, turns_max=20)
+
+    assert [one.data["depth"] for one in told] == list(range(1, 21))
+    assert events(world, "causality.refused") == []
+
+
+@case(pytest.mark.req("O08", "O09"))
+def time_is_no_link_of_a_chain(world: World) -> None:
+    world.worker()
+    work_id = standing(world)
+    end(world, started(world, work_id, continues=True), handoff())
+    key = started(world, work_id)
+    park(world, key, wait(resume=True, event=None, timer="60s"))
+    world.clock.advance(60 * US_PER_S)
+    world.fire(work_id)
+    key = launched(world, world.resumed(key, key.owner))
+    assert depth(world, key.attempt_id) == 1
+    end(world, key, wait(resume=False, event=None, timer="60s", key="wait-2"))
+    world.clock.advance(60 * US_PER_S)
+    world.fire(work_id)
+
+    assert depth(world, started(world, work_id).attempt_id) == 1
+
+
+@case(pytest.mark.req("O09"))
+def a_retry_is_as_deep_as_what_it_tries_again(world: World) -> None:
+    """Also when the attempt that failed had been made deeper by what woke it: its inputs alone were roots."""
+    world.worker()
+    work_id, other = standing(world), standing(world)
+    end(world, started(world, other, continues=True), handoff())
+    key = started(world, work_id)
+    park(world, key, wait(resume=True, event=TURN_EVENT, timer=None))
+    end(world, started(world, other), TURN, ending=SUCCEEDED)
+    key = launched(world, world.resumed(key, key.owner))
+    assert depth(world, key.attempt_id) == 2
+    world.store.write(lambda tx: tx.finish(key, FAILED, BACKED_OFF))
+    world.clock.advance(US_PER_S)
+    world.fire(work_id)
+
+    again = started(world, work_id)
+
+    assert (again.attempt_id, depth(world, again.attempt_id)) == ("w1.2", 2)
+    end(world, again, ending=SUCCEEDED)
+    world.store.write(lambda tx: tx.add_input(work_id, b"more", by="me"))
+    assert depth(world, started(world, work_id).attempt_id) == 0, "control: what has a cause of its own"
+
+
+@case(pytest.mark.req("O09"))
+def a_lost_launch_is_as_deep_as_before(world: World) -> None:
+    world.worker()
+    other = world.worker("worker-2")
+    work_id = standing(world)
+    end(world, started(world, work_id, continues=True), handoff())
+    key = started(world, work_id)
+    world.release(key)
+
+    world.take_over(key, other)
+
+    assert (world.attempt(key.attempt_id).epoch, depth(world, key.attempt_id)) == (2, 1)
+
+
+@case(pytest.mark.req("O07"))
+def a_batch_is_as_deep_as_the_deepest_of_it(world: World) -> None:
+    """A root that waits in the same batch does not make the chain look short."""
+    world.worker()
+    work_id = standing(world)
+    key = started(world, work_id, continues=True)
+    world.store.write(lambda tx: tx.add_input(work_id, b"a root", by="me"))
+    end(world, key, handoff())
+    assert len(pending(world, work_id)) == 2
+
+    assert depth(world, started(world, work_id).attempt_id) == 1
+
+
+@case(pytest.mark.req("O08"))
+def what_a_person_publishes_is_a_root(world: World) -> None:
+    owner = world.worker()
+    key = world.parked(owner)
+    world.store.write(lambda tx: tx.publish(TICK))
+
+    world.resumed(key, owner)
+
+    assert depth(world, key.attempt_id) == 0
+    assert work_of(key.attempt_id) == "w1"
