@@ -38,6 +38,7 @@ class About(StrEnum):
     EXCLUSION = "exclusion"  # held until proof; one unexcluded attempt of a Work
     LEASE = "lease"  # revoked once within an epoch
     CANCEL = "cancel"  # requested, then acknowledged, then settled, each once
+    WAKE = "wake"  # put off once, then done
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,12 @@ class FoldedAttempt:
 
 @dataclass
 class Folded:
-    """What the events so far say there is."""
+    """What the events so far say there is. `waking`: events that have not woken all yet."""
 
     works: dict[str, WorkState] = field(default_factory=dict)
     attempts: dict[str, FoldedAttempt] = field(default_factory=dict)
     cancels: dict[int, str] = field(default_factory=dict)
+    waking: set[int] = field(default_factory=set)
 
     def take(self, event: Event) -> None:
         """Apply one event. Raises MisfitError when it does not fit what came before; it is applied all the same."""
@@ -88,6 +90,8 @@ class Folded:
             return self._follow_work(event)
         if group == "cancel":
             return self._follow_cancel(event, word)
+        if group == "waking":
+            return self._follow_waking(event, word)
         if event.kind == "attempt.claimed":
             return self._follow_claim(event)
         if group not in ("attempt", "lease") or word == "accepted":
@@ -164,6 +168,15 @@ class Folded:
         self.cancels[number] = "settled" if event.data.get("result") is not None else word
         fits = (before is None) == (word == "requested") and before not in ("settled", word)
         return [] if fits else [Misfit(About.CANCEL, event.seq, f"cancel {number} was {before}, and then {word}")]
+
+    def _follow_waking(self, event: Event, word: str) -> list[Misfit]:
+        """An event that has not woken all yet is told so once, and once that it has."""
+        place = int(str(event.data["event"]))
+        fits = (place in self.waking) == (word == "done") and place < event.seq
+        self.waking = self.waking - {place} if word == "done" else self.waking | {place}
+        return (
+            [] if fits else [Misfit(About.WAKE, event.seq, f"the waking of event {place} is {word}, and should not be")]
+        )
 
     def _attempts_of(self, event: Event) -> list[str]:
         return [name for name in self.attempts if name.rsplit(".", 1)[0] == event.work_id]

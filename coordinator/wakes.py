@@ -21,7 +21,7 @@ class Wakes:
 
         What died before its commit is gone on with by the next leader: the event stays in the store's list until all are woken.
         """
-        if not self._store.read(lambda tx: tx.is_waking()):
+        if not self._store.read(lambda tx: tx.waking(limit=1)):
             return False
         return self._store.write(self._go_on)
 

@@ -145,7 +145,8 @@ class Streams:
             piece = host.read_output(pin, place.offset, READ_BYTES)
             is_last = len(piece.data) < READ_BYTES
             at_end = draining and is_last
-            stretch = read_stretch(place, piece.offset, piece.data, language_of(executor), pin_epoch=pin.epoch, at_end=at_end)
+            language = language_of(executor)
+            stretch = read_stretch(place, piece.offset, piece.data, language, pin_epoch=pin.epoch, at_end=at_end)
             return Look(stretch, piece.end, is_last, now_us)
 
         following.is_reading, following.drains = True, draining

@@ -11,14 +11,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shared.errors import RefusedError, UnreadableError
+from shared.errors import OperationError, RefusedError, UnreadableError, UnsupportedError
 from shared.model.evidence import Pin
 from shared.model.host import StopOrder
-from shared.model.stream import Place, Refusal, RefusalCode, Stretch
+from shared.model.stream import WHY_CHARS_MAX, Place, Refusal, RefusalCode, Stretch
 from shared.store.contract import ReadTx, Tx
-from worker.agents.messages import Language
 from worker.agents.reading import READ_BYTES, read_stretch
 from worker.batch import Change
+from worker.executors.contract import Executor, is_listened_to, language_of, told_of
 from worker.pool import Completion
 from worker.ports import Ports
 
@@ -44,7 +44,7 @@ class Unread:
 
     order: StopOrder
     pin: Pin
-    language: Language
+    executor: Executor
     is_over: bool
     place: Place
     bytes_left: int | None
@@ -86,9 +86,9 @@ class UnreadOutputs:
         if found is None:
             then()
             return
-        pin, language, place = found
+        pin, executor, place = found
         bytes_left = None if is_over else UNPROVEN_BYTES_MAX
-        self._reading[order.id] = Unread(order, pin, language, is_over, place, bytes_left, then, lost, blind)
+        self._reading[order.id] = Unread(order, pin, executor, is_over, place, bytes_left, then, lost, blind)
         self._look(self._reading[order.id])
 
     def heard(self, completion: Completion, order_id: int) -> None:
@@ -104,6 +104,11 @@ class UnreadOutputs:
         if isinstance(error, OSError):
             lost = Refusal(unread.place.lines + 1, RefusalCode.LOST, f"the rest cannot be read: {error.strerror}")
             found = Found(Stretch(unread.place, unread.place, refusals=(lost,)), is_last=True)
+        elif isinstance(error, (OperationError, UnsupportedError)):
+            lost = Refusal(
+                unread.place.lines + 1, RefusalCode.LOST, f"not understood: {told_of(error)}"[:WHY_CHARS_MAX]
+            )
+            found = Found(Stretch(unread.place, unread.place, refusals=(lost,)), is_last=True)
         elif error is not None:
             raise error
         assert isinstance(found, Found), "the task returns what it found"
@@ -112,7 +117,7 @@ class UnreadOutputs:
         else:
             self._ports.batch.add(self._recording(unread, found))
 
-    def _rest(self, tx: ReadTx, order: StopOrder) -> tuple[Pin, Language, Place] | None:
+    def _rest(self, tx: ReadTx, order: StopOrder) -> tuple[Pin, Executor, Place] | None:
         """Whose output is to be read, how it is understood, and from where on; None: there is none."""
         try:
             attempt, snapshot = tx.attempt(order.attempt_id), tx.snapshot(order.attempt_id)
@@ -121,20 +126,21 @@ class UnreadOutputs:
         if attempt is None or attempt.pin is None or snapshot is None or attempt.epoch != order.epoch:
             return None
         executor = self._ports.executors.get(snapshot.registration)
-        if executor is None or executor.language is None:
+        if executor is None or not is_listened_to(executor):
             return None
         stored = tx.stream(attempt.id)
         is_same = stored is not None and stored.pin_epoch == attempt.pin.epoch
-        return attempt.pin, executor.language, stored.place if stored is not None and is_same else Place()
+        return attempt.pin, executor, stored.place if stored is not None and is_same else Place()
 
     def _look(self, unread: Unread) -> None:
-        host, pin, place, language = self._ports.host, unread.pin, unread.place, unread.language
+        host, pin, place, executor = self._ports.host, unread.pin, unread.place, unread.executor
         is_over, bytes_left = unread.is_over, unread.bytes_left
 
         def look() -> Found:
             piece = host.read_output(pin, place.offset, READ_BYTES)
             is_end = len(piece.data) < READ_BYTES
             at_end = is_over and is_end
+            language = language_of(executor)
             stretch = read_stretch(place, piece.offset, piece.data, language, pin_epoch=pin.epoch, at_end=at_end)
             return Found(stretch, is_end or (bytes_left is not None and bytes_left <= len(piece.data)))
 

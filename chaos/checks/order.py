@@ -46,7 +46,7 @@ def changefeed_has_no_gap(history: History) -> list[str]:
 def tables_follow_the_changefeed(history: History) -> list[str]:
     """Every state in the tables is what the pure state tables make of the changefeed. Rule: D02, design §4."""
     folded, misfits = misfits_of(history.events)
-    found = [str(misfit) for misfit in misfits if misfit.about in (About.STATE, About.LEASE, About.CANCEL)]
+    found = [str(misfit) for misfit in misfits if misfit.about in (About.STATE, About.LEASE, About.CANCEL, About.WAKE)]
     works: dict[str, WorkState] = {work.id: work.state for work in history.works.values()}
     found += _differences("state", folded.works, works)
     attempts = {}

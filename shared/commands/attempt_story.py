@@ -139,6 +139,8 @@ def pinned_view(snapshot: Snapshot) -> Json:
         "replay": snapshot.replay,
         "output_max_bytes": snapshot.output_max_bytes,
         "inputs": list(snapshot.inputs),
+        "continue": snapshot.continues,
+        "causal_depth": snapshot.depth_max,
     }
 
 

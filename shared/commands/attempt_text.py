@@ -13,7 +13,15 @@ from shared.commands.json_views import finding_of
 from shared.commands.live_evidence import LiveEvidence
 from shared.commands.open_home import OpenHome
 from shared.commands.render import Ink, counted, duration, escaped, moment, quoted, table
-from shared.commands.work_text import counted_tries, holder_text, result_text, segment_row, stage_lines, stop_text
+from shared.commands.work_text import (
+    chain_rows,
+    counted_tries,
+    holder_text,
+    result_text,
+    segment_row,
+    stage_lines,
+    stop_text,
+)
 from shared.config.sizes import format_size
 from shared.model.attempt import Attempt, AttemptState, Exclusion, Phase, Snapshot
 from shared.model.evidence import Evidence, LockState
@@ -63,7 +71,9 @@ def _rows(story: Story) -> list[list[str]]:
     if attempt.workers_lost:
         rows.append(["workers", lost_text(attempt)])
     rows.append(["stop", stop_text(attempt, story.facts.stop_order)])
-    return rows
+    if attempt.depth:
+        rows.append(["depth", f"{counted(attempt.depth, 'link')} from what somebody asked for"])
+    return rows + chain_rows(story.facts.refusals)
 
 
 def lost_text(attempt: Attempt) -> str:
@@ -145,6 +155,8 @@ def _pinned_rows(snapshot: Snapshot) -> list[list[str]]:
         rows.append(
             ["", f"{'the host’s' if box.network else 'no'} network, {'own' if box.private_tmp else 'shared'} /tmp"]
         )
+    if snapshot.continues:
+        rows.append(["continue", f"a handoff is followed at once, in a chain of at most {snapshot.depth_max} links"])
     if snapshot.retry_delays_us:
         delays = ", ".join(duration(delay) for delay in snapshot.retry_delays_us)
         rows.append(["retry", f"after {delays}; on {', '.join(snapshot.retry_on)}"])

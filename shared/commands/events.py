@@ -13,6 +13,7 @@ from shared.errors import IndeterminateError, UsageError
 from shared.model.event import DATA_BYTES_MAX, RESERVED_PREFIXES, NewEvent, event_type_fault, word_fault
 from shared.model.instant import US_PER_MS
 from shared.model.outcome import parse_json
+from shared.policy.submission import key_fault
 from shared.store.contract import Event
 
 PAGE = 500
@@ -52,24 +53,29 @@ def event(argv: list[str], *, home: str | None) -> int:
     """`tenure event publish`: accept an event; whoever waits for it is woken.
 
     Raises:
-        UsageError: the command line is wrong; nothing was published.
+        UsageError: the command line is wrong; nothing was published. KeyReusedError: the key belongs to another event.
     """
     parser = Parser("tenure event", "Publish an event, and print its place in the changefeed.")
     parser.add_argument("verb", choices=("publish",), metavar="publish")
     parser.add_argument("type", metavar="TYPE", help="what happened: review.given")
     parser.add_argument("--correlate", metavar="K", help="what it is about; waits may ask for it")
+    parser.add_argument("--key", metavar="K", help="the same key again: the same event, accepted once")
     parser.add_argument("--data", default="null", metavar="JSON", help="handed to whoever it wakes")
     add_json(parser)
     given = parser.parse(argv)
     wanted = _new_event(given.type, given.correlate, given.data)
+    fault = None if given.key is None else key_fault(given.key)
+    if fault is not None:
+        raise UsageError(f"--key {fault}")
     with opened(home) as door:
         try:
-            seq = door.store.write(lambda tx: tx.publish(wanted))
+            seq = door.store.write(lambda tx: tx.publish(wanted, key=given.key))
         except IndeterminateError as error:
-            error.hint = f"whether it was accepted: {door.command('events')}"
+            asked = f"whether it was accepted: {door.command('events')}"
+            error.hint = asked if given.key is None else "the same command again: its key lets it count once"
             raise
         if given.json:
-            print_json({"seq": seq, "type": wanted.type, "correlate": wanted.correlate})
+            print_json({"seq": seq, "type": wanted.type, "correlate": wanted.correlate, "key": given.key})
         else:
             print(seq)
     return 0

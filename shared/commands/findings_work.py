@@ -1,4 +1,6 @@
-"""Checks of work that waits for more than time: retries that do not come, bindings in quarantine, what nothing is left to try for."""
+"""Checks of work that waits for more than time: retries that do not come, bindings in quarantine, what nothing is left to try for,
+chains that were stopped.
+"""
 
 from __future__ import annotations
 
@@ -78,6 +80,22 @@ def check_exhausted(door: OpenHome) -> list[Finding]:
     return [Finding("works.exhausted", Severity.WARNING, message, step)]
 
 
+def check_chains(door: OpenHome) -> list[Finding]:
+    """No work stopped because what it did was brought about by too many others before it. Rule: O06, O07."""
+    stopped = door.store.read(lambda tx: tx.chains_stopped(limit=LOOKED_AT))
+    if not stopped:
+        return []
+    works = list(dict.fromkeys(one.work_id for one in stopped))
+    first = stopped[0]
+    names = ", ".join(works[:NAMED_MAX]) + (f" and {len(works) - NAMED_MAX} more" if len(works) > NAMED_MAX else "")
+    message = (
+        f"a chain of more than {first.depth_max} links was stopped at {counted(len(works), 'work')}: {names};"
+        f" {first.attempt_id} ended without its {first.derived}"
+    )
+    step = f"{door.command(f'attempt show {first.attempt_id}')}; if going on is right, {door.command(f'submit {first.work_id}')} --input TEXT sets it off anew"
+    return [Finding("chains.stopped", Severity.WARNING, message, step)]
+
+
 def _named(works: Sequence[Work]) -> str:
     names = ", ".join(f"{work.id} ({work.reason})" for work in works[:NAMED_MAX])
     return names + (f" and {len(works) - NAMED_MAX} more" if len(works) > NAMED_MAX else "")
@@ -88,4 +106,5 @@ WORK_CHECKS = {
     "bindings": check_bindings,
     "suspects": check_suspects,
     "exhausted": check_exhausted,
+    "chains": check_chains,
 }

@@ -15,6 +15,7 @@ from shared.errors import UnreadableError
 from shared.ids import AttemptId, attempt_id
 from shared.model.attempt import Attempt, Lease, Phase, Segment, Snapshot
 from shared.model.cancel import Cancellation
+from shared.model.causality import ChainRefusal
 from shared.model.evidence import Pin
 from shared.model.host import Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
@@ -31,13 +32,14 @@ ORDERS_READ = 10_000
 
 @dataclass(frozen=True, slots=True)
 class AttemptFacts:
-    """An attempt with all that the store knows about it. `stop_order`: the open one, if there is."""
+    """An attempt with all that the store knows about it. `stop_order`: the open one, if there is; `refusals`: of its chain."""
 
     attempt: Attempt
     segments: tuple[Segment, ...]
     lease: Lease | None
     stop_order: StopOrder | None
     command: tuple[str, ...] | None
+    refusals: tuple[ChainRefusal, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def _facts(tx: ReadTx, attempt: Attempt, order: StopOrder | None) -> AttemptFact
         lease=tx.lease(attempt.id),
         stop_order=order,
         command=None if snapshot is None else snapshot.command,
+        refusals=tuple(tx.chain_refusals(attempt.id)),
     )
 
 
@@ -180,6 +183,19 @@ def attempt_view(facts: AttemptFacts, now: Instant) -> Json:
         "segments_dropped": attempt.segments_dropped,
         "segments_dropped_ms": milliseconds(attempt.segments_dropped_us),
         "usage": attempt.usage.to_plain(),
+        "depth": attempt.depth,
+        "chain_refusals": [chain_refusal_view(refusal) for refusal in facts.refusals],
+    }
+
+
+def chain_refusal_view(refusal: ChainRefusal) -> Json:
+    """What an outcome did not get because its chain was too long."""
+    return {
+        "derived": refusal.derived,
+        "epoch": refusal.epoch,
+        "depth": refusal.depth,
+        "depth_max": refusal.depth_max,
+        "refused_at": iso(refusal.refused_at_us),
     }
 
 

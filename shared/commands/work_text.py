@@ -12,6 +12,7 @@ from shared.commands.render import Ink, duration, escaped, moment, quoted, table
 from shared.model.attempt import Attempt, AttemptState, Exclusion, FailureClass, Segment
 from shared.model.budget import plain
 from shared.model.cancel import Cancellation
+from shared.model.causality import ChainRefusal
 from shared.model.host import StopOrder
 from shared.model.instant import US_PER_MINUTE, Instant
 from shared.model.timer import Timer, timer_due_us
@@ -181,10 +182,19 @@ def _attempt_lines(facts: AttemptFacts, now: Instant, ink: Ink) -> list[str]:
     if attempt.pin is not None:
         rows.append(["files", f"attempts/{attempt.pin.directory}  (shim pid {attempt.pin.shim.pid})"])
     rows.append(["stop", stop_text(attempt, facts.stop_order)])
+    rows += chain_rows(facts.refusals)
     text = [head, *table(rows, indent="  ")]
     if facts.stop_order is not None:
         text += _finding_lines(facts.stop_order)
     return [*text, *table([segment_row(segment) for segment in facts.segments], indent="    ")]
+
+
+def chain_rows(refusals: Sequence[ChainRefusal]) -> list[list[str]]:
+    """What its outcomes did not get, as too much had brought each other about before."""
+    return [
+        ["chain", f"too long at epoch {one.epoch}: its {one.derived} would be link {one.depth} of {one.depth_max}"]
+        for one in refusals
+    ]
 
 
 def result_text(attempt: Attempt) -> str:

@@ -20,6 +20,7 @@ lease = "60s"               # how long a worker that cannot be proven dead keeps
 quarantine_after = 5        # so many works of one binding in a row that came to nothing, and it waits for you; 0 = never
 workers_lost_max = 3        # so many workers that died in a row of the launch of one attempt end it, or, of what runs of a
 #                           # binding, make its other works wait for you; 0 = any number
+causal_depth = 100          # so often in a row may attempts set each other off, by turns or handoffs
 timeout = "1h"              # running time of a job whose binding names none
 output_max = "64MiB"        # kept of each output stream of a job, the end always; 0 = unbounded
 # approval = ["standing"]   # kinds of work (run_once, standing) whose first start a person approves:   tenure gate list

@@ -36,8 +36,8 @@ class WaitReads(Protocol):
     def wake(self, attempt: Attempt) -> Wake | None:
         """What woke the attempt into its present launch; None: that is its first."""
 
-    def is_waking(self) -> bool:
-        """Whether a published event has not yet ended all the waits that it matches."""
+    def waking(self, *, limit: int) -> list[int]:
+        """Places of the published events that have not yet ended all the waits that they match, in order."""
 
     def chain_refusals(self, attempt_id: AttemptId) -> list[ChainRefusal]:
         """What an attempt's outcomes did not get because its chain was too long, by epoch."""

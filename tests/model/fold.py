@@ -26,6 +26,7 @@ _BESIDE = frozenset(
     {
         *("attempt.claimed", "work.submitted", "config.activated", "segment.phases", "stop.unproven"),
         *("store.adopted", "store.migrated", "timers.carried", "clock.jumped", "event.published"),
+        *("waking.put_off", "waking.done"),
     }
 )
 """Events that take no step of a state table and change nobody's hold."""
@@ -151,6 +152,7 @@ def tables(tx: ReadTx) -> tuple[Folded, Told]:
             )
     told.workers = {worker.id: worker.state.value for gone in (False, True) for worker in tx.workers(gone=gone)}
     told.marked = {row.key for row in tx.unreadable_rows(after=None, limit=1_000)}
+    found.waking = set(tx.waking(limit=10_000))
     leader = tx.leader()
     if leader is not None:
         told.generation = leader.generation

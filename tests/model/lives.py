@@ -448,8 +448,12 @@ class Lives(Machine):
 
     @rule(pick=PICK, which=PICK, behind=st.integers(0, 1))
     def resume_any(self, pick: int, which: int, behind: int) -> None:
-        """Any attempt there ever was, also as it was an epoch ago, whether what it waits for has come or not."""
+        """Any attempt there ever was, also as it was an epoch ago, whether what it waits for has come or not; and passes go on with
+        what has not woken all.
+        """
         self.world.store.write(lambda tx: tx.publish(TICK if behind else NewEvent("tock", "k", "null", "t")))
+        if pick % 3:
+            self.world.as_leader(lambda tx: tx.wake_on(limit=pick % 3))
         if self.keys:
             self.try_resume(self.key(which).attempt_id, self.worker(pick), behind=behind)
 

@@ -17,6 +17,7 @@ from chaos.fold import MisfitError
 from shared.model.attempt import AttemptState
 from shared.model.work import WorkState
 from shared.policy.steps import ATTEMPT_STEPS, WORK_STEPS, AttemptEvent, WorkEvent
+from shared.store.sqlite import wakes
 from tests.model.fold import Step, fold
 from tests.model.lives import Lives
 from tests.model.rough_store import TRANSITIONS
@@ -44,6 +45,12 @@ FAULTS = {
     *("begin: known", "statement: known", "commit: known"),
     *("commit: unknown, was", "commit: unknown, was not", "ballast given up"),
 }
+
+
+@pytest.fixture(autouse=True)
+def one_wake_in_each_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So few waits as these lives have would all end in one."""
+    monkeypatch.setattr(wakes, "WAKES_MAX", 1)
 
 
 def is_complete() -> bool:

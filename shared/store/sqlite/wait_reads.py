@@ -73,9 +73,9 @@ class WaitReads(WorkReads):
         data = told["data"] if "data" in told else rows.json_text(told)
         return Wake(row["seq"], row["type"], row["correlate"], data)
 
-    def is_waking(self) -> bool:
-        """See `WaitReads.is_waking`."""
-        return self._db.value("SELECT 1 FROM waking LIMIT 1") is not None
+    def waking(self, *, limit: int) -> list[int]:
+        """See `WaitReads.waking`."""
+        return [row[0] for row in self._db.rows("SELECT seq FROM waking ORDER BY seq LIMIT ? + 0", (limit,))]
 
     def chain_refusals(self, attempt_id: AttemptId) -> list[ChainRefusal]:
         """See `WaitReads.chain_refusals`."""

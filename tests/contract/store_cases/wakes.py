@@ -48,10 +48,10 @@ def woken_by(world: World, keys: list[LeaseKey]) -> list[int | None]:
 @case(pytest.mark.req("O08", "S01"))
 def one_transaction_ends_a_bounded_number_of_waits_and_passes_end_the_rest(world: World) -> None:
     waiting(world, MANY)
-    assert not world.store.read(lambda tx: tx.is_waking())
+    assert not world.store.read(lambda tx: tx.waking(limit=9))
     seq = world.store.write(lambda tx: tx.publish(TICK))
     assert len(satisfied(world)) == WAKES_MAX
-    assert world.store.read(lambda tx: tx.is_waking())
+    assert world.store.read(lambda tx: tx.waking(limit=9))
     assert "coordinator" in world.rung
 
     assert not go_on(world)
@@ -62,7 +62,7 @@ def one_transaction_ends_a_bounded_number_of_waits_and_passes_end_the_rest(world
         MANY,
         MANY,
     )
-    assert not world.store.read(lambda tx: tx.is_waking())
+    assert not world.store.read(lambda tx: tx.waking(limit=9))
 
 
 @case(pytest.mark.req("O08", "S01"))
@@ -72,7 +72,7 @@ def what_fits_one_transaction_leaves_nothing_to_passes(world: World) -> None:
     world.store.write(lambda tx: tx.publish(TICK))
 
     assert len(satisfied(world)) == WAKES_MAX
-    assert not world.store.read(lambda tx: tx.is_waking())
+    assert not world.store.read(lambda tx: tx.waking(limit=9))
 
 
 @case(pytest.mark.req("O08", "S01"))
@@ -112,7 +112,7 @@ def each_wait_ends_by_the_first_event_it_waited_for(world: World) -> None:
     assert not go_on(world)
 
     assert set(woken_by(world, keys)) == {first}
-    assert not world.store.read(lambda tx: tx.is_waking())
+    assert not world.store.read(lambda tx: tx.waking(limit=9))
 
 
 @case(pytest.mark.req("O08"))
@@ -155,7 +155,7 @@ def nobody_s_wait_is_lost_when_some_end_otherwise_meanwhile(world: World) -> Non
     assert not go_on(world)
 
     assert len(satisfied(world)) == MANY - 1
-    assert not world.store.read(lambda tx: tx.is_waking())
+    assert not world.store.read(lambda tx: tx.waking(limit=9))
 
 
 @case(pytest.mark.req("O06", "O08"))
