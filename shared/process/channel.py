@@ -113,10 +113,12 @@ def input_line(word: Word, message: Mapping[str, object]) -> bytes:
 
 
 def _write_once(path: Path, content: bytes) -> None:
-    """A file with that content; one that is there is left as it is, as a program may be reading it."""
+    """A file with that content; one that is there is left as it is, as a program may be reading it. Its draft is this process's own:
+    a worker that was frozen here goes on when another has come.
+    """
     if path.exists():
         return
-    part = path.with_name(f"{path.name}.tmp")
+    part = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
         file.write(content)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from shared import boundary
+from shared.boundary import Boundary, Side
 from shared.model.evidence import LockState
 from shared.model.intent import Delivered
 from shared.process.channel import Word, hand_over, say, tell
 from shared.process.launcher import LaunchError
 from shared.process.spec import CHANNEL_BYTES
 from tests.process.launch_host import Host
+from tests.support.checkout import ROOT
 from tests.support.waiting import wait_until
 
 ECHO = ["sh", "-c", 'while read -r line; do echo "got $line"; [ "$line" = end ] && exit 3; done; echo over']
@@ -99,3 +104,35 @@ def test_first_words_that_do_not_fit_fail_the_launch_and_nothing_runs(host: Host
 
     assert caught.value.nothing_ran
     assert not (tmp_path / "ran").exists()
+
+
+SECOND_WORKER = """
+import sys
+from pathlib import Path
+from shared.process.channel import Word, tell
+print(tell(Path(sys.argv[1]), Word("i7", 7, b"x" * 5000)).result)
+"""
+
+
+@pytest.mark.req("T02")
+def test_two_workers_that_hand_over_the_same_long_input_at_once_both_leave_it_whole(tmp_path: Path) -> None:
+    """A worker that was frozen right before its file gets its name, and goes on once another has handed the same over."""
+    os.mkfifo(tmp_path / "stdin")
+    fd = os.open(tmp_path / "stdin", os.O_RDWR | os.O_NONBLOCK)
+    meanwhile: list[str] = []
+
+    def other_comes_first(at: Boundary, side: Side) -> None:
+        if (at, side) == (Boundary.CHANNEL_RENAME, Side.BEFORE) and not meanwhile:
+            words = [sys.executable, "-c", SECOND_WORKER, str(tmp_path)]
+            meanwhile.append(subprocess.run(words, check=True, capture_output=True, text=True, cwd=ROOT).stdout.strip())
+
+    boundary.install(other_comes_first)
+    try:
+        handed = tell(tmp_path, Word("i7", 7, b"x" * 5000))
+    finally:
+        boundary.install(None)
+
+    assert (meanwhile, handed.result) == (["accepted"], Delivered.ACCEPTED)
+    assert len(os.read(fd, CHANNEL_BYTES).splitlines()) == 2, "the program drops what it was told before"
+    assert (tmp_path / "input-7").read_bytes() == b"x" * 5000
+    os.close(fd)
