@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shared.commands.findings import NAMED_MAX, Finding, Severity
+from shared.commands.next_step import answer
 from shared.commands.open_home import OpenHome
 from shared.commands.render import counted, escaped
 from shared.model.instant import US_PER_S
@@ -38,4 +39,15 @@ def _told(one: FaultyStream) -> str:
     return f"{one.attempt_id}{', which runs' if one.is_live else ''}: {', '.join(parts)}"
 
 
-AGENT_CHECKS: dict[str, Callable[[OpenHome], list[Finding]]] = {"agents": check_lines}
+def check_asked(door: OpenHome) -> list[Finding]:
+    """Nothing waits for a person's answer."""
+    asked = door.store.read(lambda tx: tx.asked(limit=NAMED_MAX + 1))
+    if not asked:
+        return []
+    told = ", ".join(f"{one.attempt_id} (“{escaped(one.ask or '')}”)" for one in asked[:NAMED_MAX])
+    more = " and more" if len(asked) > NAMED_MAX else ""
+    message = f"{counted(len(asked), 'work')} that asked something and wait for an answer: {told}{more}"
+    return [Finding("agents.asked", Severity.INFO, message, f"answer: {door.command(answer(asked[0]))}")]
+
+
+AGENT_CHECKS: dict[str, Callable[[OpenHome], list[Finding]]] = {"agents": check_lines, "asked": check_asked}

@@ -326,6 +326,7 @@ def awaited_view(awaited: Awaited, timer: Timer | None) -> Json:
     return {
         "event": awaited.event_type,
         "correlate": awaited.correlate,
+        "ask": awaited.ask,
         "resume": awaited.resume,
         "state": awaited.state,
         "attempt": awaited.attempt_id,

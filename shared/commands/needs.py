@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from shared.commands.held_text import why_held
 from shared.commands.json_views import Json
-from shared.commands.render import duration, escaped, iso
+from shared.commands.next_step import answer
+from shared.commands.render import duration, escaped, iso, moment
 from shared.model.instant import Instant
+from shared.model.timer import timer_due_us
 from shared.model.work import Reason
 from shared.store.contract import ReadTx
 
@@ -28,7 +30,7 @@ class Need:
     """One thing a person has to see to.
 
     Attributes:
-        kind: `recovery_required`, `gate_held`, `over_budget`, `quarantined`, `exhausted`, `permanent_failure`, `timed_out` or
+        kind: `recovery_required`, `asked`, `gate_held`, `over_budget`, `quarantined`, `exhausted`, `permanent_failure`, `timed_out` or
             `stop_unproven`.
         subject: A work, an attempt, or a binding.
         step: The command that goes on from here, without `tenure`.
@@ -43,7 +45,15 @@ class Need:
 
 def read_needs(tx: ReadTx) -> list[Need]:
     """What waits for a person, kind by kind; at most `SHOWN_MAX` of each."""
-    return [*_unknown(tx), *_at_gates(tx), *_over_budget(tx), *_quarantined(tx), *_blocked(tx), *_unproven(tx)]
+    return [
+        *_unknown(tx),
+        *_asked(tx),
+        *_at_gates(tx),
+        *_over_budget(tx),
+        *_quarantined(tx),
+        *_blocked(tx),
+        *_unproven(tx),
+    ]
 
 
 def need_view(need: Need) -> Json:
@@ -68,6 +78,16 @@ def _unknown(tx: ReadTx) -> list[Need]:
         Need("recovery_required", one.id, one.error or "", one.started_at_us, f"attempt show {one.id}")
         for one in tx.needs_person(limit=SHOWN_MAX)
     ]
+
+
+def _asked(tx: ReadTx) -> list[Need]:
+    """Programs that asked something and wait, without a slot, for somebody to answer."""
+    needs = []
+    for one in tx.asked(limit=SHOWN_MAX):
+        timer = tx.timer(one.work_id)
+        until = "" if timer is None else f" (unanswered, it goes on {moment(timer_due_us(timer))})"
+        needs.append(Need("asked", one.attempt_id, f"{one.ask}{until}", one.registered_at_us, answer(one)))
+    return needs
 
 
 def _at_gates(tx: ReadTx) -> list[Need]:

@@ -13,6 +13,8 @@ from shared.model.wait import Awaited, WaitState
 from shared.model.work import Permit, Reason, Work, WorkState
 
 APPROVAL = "approval"
+YES = '"yes"'
+"""An answer, as JSON; what it means is between whoever asks and whoever answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,5 +76,11 @@ def _of_waiting(work: Work, awaited: Awaited | None) -> Step | None:
         return Step("let it go on once", f"work release {work.id}")
     if awaited is None or awaited.state is not WaitState.REGISTERED or awaited.event_type is None:
         return None
+    return Step("answer it, yes or no" if awaited.ask else "wake it", answer(awaited))
+
+
+def answer(awaited: Awaited) -> str:
+    """The command that wakes whoever waits for an event; of one who asks a person, with an answer."""
     about = "" if awaited.correlate is None else f" --correlate {quoted([awaited.correlate])}"
-    return Step("wake it", f"event publish {awaited.event_type}{about}")
+    said = "" if awaited.ask is None else f" --data {quoted([YES])}"
+    return f"event publish {awaited.event_type}{about}{said}"

@@ -20,12 +20,15 @@ SOCKET = "belt.sock"
 PATIENCE_US = 60_000_000
 TRY_S = 5.0
 PAUSE_US = 200_000
+ANSWER = "answer.given"
+"""The event that answers a question whose asker named none; it is about the attempt."""
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 
 _EPILOG = """\
 Works inside a job only. What is said is recorded at once and counts when the job's end is seen:
   tenure tool turn done --comment "all tests pass"
   tenure tool wait --event review.given --correlate pr-7 --timer 2h --resume     then end with exit status 0
+  tenure tool wait --ask "deploy 4.2?" --timer 1h --resume      the answer, or that there was none, is in TENURE_WAKE
   tenure tool outcome failed --summary "quota used up" --retry-at 2030-01-31T08:00:00Z
 Exit codes: 0 recorded, 1 refused, 2 the command line is wrong, 3 nobody answered for a minute."""
 
@@ -61,6 +64,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     wait.add_argument("--event", metavar="TYPE", help="an event of this type")
     wait.add_argument("--correlate", metavar="K", help="only with this key")
     wait.add_argument("--timer", metavar="TIME", help='no longer than "90s", "5m", or until "2030-01-31T08:00:00Z"')
+    wait.add_argument("--ask", metavar="TEXT", help="ask a person, who is shown that and how to answer")
     wait.add_argument("--resume", action="store_true", help="the same attempt goes on, with TENURE_WAKE set")
     outcome = _kind(kinds, "outcome", "how it ended, whatever its exit status says")
     outcome.add_argument("kind", choices=("completed", "failed", "handoff"))
@@ -90,7 +94,10 @@ def _wait(given: argparse.Namespace) -> dict[str, object]:
     if given.correlate is not None and given.event is None:
         raise UsageError("--correlate belongs to an --event")
     event = None if given.event is None else {"type": given.event, "correlate": given.correlate}
-    return {"event": event, "timer": given.timer, "resume": given.resume}
+    if given.ask and event is None:
+        event = {"type": ANSWER, "correlate": os.environ.get("TENURE_ATTEMPT")}
+    ask = {"ask": given.ask} if given.ask else {}
+    return {"event": event, "timer": given.timer, "resume": given.resume, **ask}
 
 
 def _outcome(given: argparse.Namespace) -> dict[str, object]:

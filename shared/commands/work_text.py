@@ -94,7 +94,8 @@ def _awaited(awaited: Awaited, timer: Timer | None) -> str:
     """What it waits for, since when, until when; or what woke it, and that it waits for a slot."""
     if awaited.state is WaitState.SATISFIED:
         return f"a slot, to go on: woken by event {awaited.wake_seq} at {moment(awaited.woken_at_us or 0)}"
-    told = [] if awaited.event_type is None else [f"event {awaited.event_type}"]
+    told = [f"an answer to “{escaped(awaited.ask)}”,"] if awaited.ask else []
+    told += [] if awaited.event_type is None else [f"event {awaited.event_type}"]
     if awaited.correlate is not None:
         told.append(f"about {escaped(awaited.correlate)}")
     told.append(f"since {moment(awaited.registered_at_us)}")

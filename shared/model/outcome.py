@@ -30,6 +30,7 @@ COMMENT_CHARS_MAX = 8_000
 ARTIFACTS_MAX = 64
 ARTIFACT_CHARS_MAX = 1_000
 CONSUMED_MAX = 1_024
+ASK_CHARS_MAX = 500
 WAIT_MAX_US = 365 * 24 * 3_600_000_000
 
 TURN_STATUS = re.compile(r"[a-z][a-z0-9_-]{0,63}")
@@ -106,6 +107,7 @@ class WaitSpec:
         after_us: Elapsed time from the park on; `until_at_us`: a time of the wall clock; at most one of them.
         resume: The same attempt goes on; False: it ends, and the next one follows.
         since_seq: Events behind this entry of the changefeed end it.
+        ask: What a person is asked, whose answer that event is; "": nobody is.
     """
 
     event_type: str | None
@@ -114,6 +116,7 @@ class WaitSpec:
     until_at_us: int | None
     resume: bool
     since_seq: int = 0
+    ask: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +257,10 @@ def _check_turn(given: _Fields) -> dict[str, object]:
 
 def _check_wait(given: _Fields) -> dict[str, object]:
     event, timer, resume = given.take("event"), given.take("timer"), given.flag("resume")
+    ask = given.text("ask", ASK_CHARS_MAX)
     given.done()
+    if ask and event is None:
+        raise given.fault("`ask` needs an `event`: whatever answers it")
     if event is None and timer is None:
         raise given.fault("names neither an event nor a time: nothing would ever end it")
     event_type, correlate = (None, None) if event is None else _awaited(given, event)
@@ -265,6 +271,7 @@ def _check_wait(given: _Fields) -> dict[str, object]:
         "after_us": after_us,
         "until_at_us": until_at_us,
         "resume": resume,
+        **({"ask": ask} if ask else {}),
     }
 
 

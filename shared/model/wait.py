@@ -28,6 +28,7 @@ class Awaited:
     Attributes:
         epoch: Of the segment that ended with it.
         since_seq: Events behind this entry of the changefeed count: it was declared there.
+        ask: What a person is asked; None: nobody is.
         wake_seq, woken_at_us: The accepted event that ended it; None together.
     """
 
@@ -42,6 +43,7 @@ class Awaited:
     registered_at_us: int
     wake_seq: int | None
     woken_at_us: int | None
+    ask: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

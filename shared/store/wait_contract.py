@@ -30,6 +30,9 @@ class WaitReads(Protocol):
     def awaited(self, work_id: WorkId) -> Awaited | None:
         """What the Work waits for, or what has come and waits for a slot; None: nothing."""
 
+    def asked(self, *, limit: int) -> list[Awaited]:
+        """Waits that ask a person and have no answer yet, the first one first."""
+
     def woken(self, *, limit: int) -> list[Woken]:
         """Parked attempts whose wait is over, in the order of their wakes."""
 

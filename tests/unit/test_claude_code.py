@@ -166,6 +166,9 @@ def test_usage_that_is_none_is_left_out_and_the_outcome_counts(usage: object) ->
 def test_lines_that_say_nothing_of_the_end_and_lines_that_are_new() -> None:
     for kind in ("system", "assistant", "user", "stream_event"):
         assert heard({"type": kind, "subtype": "init"}) == Heard()
+    assert heard({"type": "control_request", "request": {"subtype": "interrupt"}}) == Heard()
+    asked = {"type": "control_request", "request_id": "r", "request": {"subtype": "can_use_tool", "tool_name": "Bash"}}
+    assert heard(asked) == Heard(unknown="control_request can_use_tool"), "nobody can answer it: a person is to see it"
     assert heard({"type": "of_a_later_version"}) == Heard(unknown="of_a_later_version")
 
 

@@ -36,6 +36,15 @@ WAITS = Awaited(
 )
 
 
+def test_a_question_is_answered_by_the_event_that_its_asker_waits_for() -> None:
+    waiting = replace(WORK, state=S.WAITING)
+
+    step = step_of(waiting, replace(WAITS, ask="deploy?"))
+
+    assert step == Step("answer it, yes or no", "event publish review.given --correlate '4 2' --data '\"yes\"'")
+    assert step_of(waiting, WAITS) == Step("wake it", "event publish review.given --correlate '4 2'"), "control"
+
+
 def step_of(work: Work, awaited: Awaited | None = None) -> Step | None:
     return next_step(
         WorkFacts(work, (), timer=None, awaited=awaited, correlate=(), retry=None, cancellations=(), now=NOW)

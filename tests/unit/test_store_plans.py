@@ -19,6 +19,7 @@ from shared.store.sqlite import (
     registration,
     reporting,
     stops,
+    wait_reads,
     work_reads,
     writing,
 )
@@ -44,6 +45,7 @@ PLANS: dict[str, tuple[str, set[str]]] = {
             "USE TEMP B-TREE FOR ORDER BY",
         },
     ),
+    "questions to a person": (wait_reads.ASKED, {"SCAN wait USING INDEX wait_asked"}),
     "outputs with faults": (
         agent_reads.FAULTY_STREAMS,
         {"SCAN s USING INDEX stream_faulty", "SEARCH a USING INDEX sqlite_autoindex_attempt_1 (id=?)"},

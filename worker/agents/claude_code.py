@@ -34,12 +34,19 @@ def understand(message: Mapping[str, object], key: str) -> Heard:
     """See `worker.agents.messages.Language`."""
     kind = str(message["type"])
     if kind in NO_END:
-        return NOTHING
+        return _request(message) if kind == "control_request" else NOTHING
     if kind == "rate_limit_event":
         return Heard(declarations=_rejected(message, key))
     if kind == "result":
         return Heard(declarations=(*_turn(message, key), *_outcome(message, key)), usage=_usage(message))
     return Heard(unknown=kind)
+
+
+def _request(message: Mapping[str, object]) -> Heard:
+    """A request that waits for an answer, which nobody can give: its input has ended. It is counted, for a person to see."""
+    request = message.get("request")
+    subtype = request.get("subtype") if isinstance(request, dict) else None
+    return Heard(unknown=f"control_request {subtype}") if subtype == "can_use_tool" else NOTHING
 
 
 def user_line(text: str) -> bytes:

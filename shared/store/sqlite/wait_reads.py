@@ -19,6 +19,8 @@ from shared.store.values import Woken
 DECLARATIONS = "SELECT * FROM declaration WHERE attempt_id = ? {which} ORDER BY seq, key"
 AWAITED = "SELECT * FROM wait WHERE work_id = ? AND state IN ('registered', 'satisfied')"
 WOKEN = "SELECT * FROM wait WHERE state = 'satisfied' ORDER BY wake_seq LIMIT ? + 0"
+ASKED = """SELECT * FROM wait INDEXED BY wait_asked WHERE state = 'registered' AND ask IS NOT NULL
+  ORDER BY registered_seq LIMIT ? + 0"""
 WAKE_SEQ = "SELECT wake_seq FROM wait WHERE attempt_id = :attempt AND epoch = :launch - 1"
 CHAIN_REFUSALS = """SELECT r.*, a.work_id FROM chain_refusal AS r JOIN attempt AS a ON a.id = r.attempt_id
   WHERE r.attempt_id = ? ORDER BY r.epoch, r.derived"""
@@ -46,6 +48,10 @@ class WaitReads(WorkReads):
         """See `WaitReads.awaited`."""
         row = self._db.one(AWAITED, (work_id,))
         return None if row is None else awaited_of_row(row)
+
+    def asked(self, *, limit: int) -> list[Awaited]:
+        """See `WaitReads.asked`."""
+        return [awaited_of_row(row) for row in self._db.rows(ASKED, (limit,))]
 
     def woken(self, *, limit: int) -> list[Woken]:
         """See `WaitReads.woken`."""

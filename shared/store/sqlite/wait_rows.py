@@ -42,4 +42,5 @@ def awaited_of_row(row: Row) -> Awaited:
         registered_at_us=row["registered_at_us"],
         wake_seq=row["wake_seq"],
         woken_at_us=row["woken_at_us"],
+        ask=row["ask"],
     )

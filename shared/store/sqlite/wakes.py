@@ -39,7 +39,8 @@ PUBLISHED_SINCE = """SELECT seq FROM published WHERE type = :type AND seq > :sin
 PUBLISHED_KEY_SINCE = """SELECT seq FROM published WHERE type = :type AND correlate = :correlate AND seq > :since
   AND work_id IS NOT :work ORDER BY seq LIMIT 1"""
 REGISTER = """INSERT INTO wait (attempt_id, epoch, work_id, resume, event_type, correlate, since_seq, state, registered_at_us,
-    registered_seq) VALUES (:attempt, :epoch, :work, :resume, :type, :correlate, :since, 'registered', :wall, :seq)"""
+    registered_seq, ask)
+  VALUES (:attempt, :epoch, :work, :resume, :type, :correlate, :since, 'registered', :wall, :seq, :ask)"""
 SATISFY = """UPDATE wait SET state = :state, wake_seq = :seq, woken_at_us = :wall, closed_at_us = :closed
   WHERE attempt_id = :attempt AND epoch = :epoch AND state = 'registered' RETURNING epoch"""
 CANCEL_WAIT = """UPDATE wait SET state = 'cancelled', closed_at_us = :wall
@@ -120,9 +121,10 @@ class Wakes(Reporting):
             "correlate": spec.correlate,
             "since": spec.since_seq,
             "seq": registered_seq,
+            "ask": spec.ask or None,
         }
         self._db.rows(REGISTER, params)
-        told = {"type": spec.event_type, "correlate": spec.correlate, "resume": spec.resume}
+        told = {"type": spec.event_type, "correlate": spec.correlate, "resume": spec.resume, "ask": spec.ask or None}
         self._event("wait.registered", told, attempt=attempt.id, epoch=attempt.epoch)
         row = self._db.one("SELECT * FROM wait WHERE attempt_id = :attempt AND epoch = :epoch", params)
         assert row is not None, "it was just written"
