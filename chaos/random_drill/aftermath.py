@@ -46,6 +46,7 @@ class Aftermath:
         broken_outputs: What is wrong with what is kept of an attempt's output, where something is.
         left: Processes that were still there at rest, each described.
         not_over: What was not over within the bound; empty when all was.
+        is_cut_short: Whoever was asked for had left before the end: what failed for good was not tried again any more.
         blows: The harm that was done, in order.
     """
 
@@ -59,6 +60,7 @@ class Aftermath:
     left: tuple[str, ...]
     not_over: str
     blows: tuple[Blow, ...]
+    is_cut_short: bool = False
 
 
 def look_back(harness: Harness, operator: Operator, controls: Controls, watch: Watch, not_over: str) -> Aftermath:
@@ -96,6 +98,7 @@ def look_back(harness: Harness, operator: Operator, controls: Controls, watch: W
         left=() if not_over else _left(harness),
         not_over=not_over,
         blows=tuple(watch.processes.blows),
+        is_cut_short=controls.is_over,
     )
 
 

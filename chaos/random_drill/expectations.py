@@ -54,7 +54,7 @@ def ended_as_its_kind_may(after: Aftermath) -> list[str]:
         work, expected = after.history.works[work_id], after.history.job(work_id)
         assert expected is not None, "every Work of a planned job is a job"
         attempts = after.history.attempts_of(work_id)
-        may = _ends_of(job, expected)
+        may = _ends_of(job, expected, is_cut_short=after.is_cut_short)
         came_to = (work.state, attempts[-1].state if attempts else None)
         if came_to not in may:
             told = " or ".join(f"{state}/{last}" for state, last in may)
@@ -129,12 +129,12 @@ _SPOKEN_LAST = (AttemptState.SUCCEEDED, AttemptState.HANDED_OFF, AttemptState.IN
 """How the attempt before may have ended when a Work that goes on is cancelled."""
 
 
-def _ends_of(job: PlannedJob, expected: Job) -> tuple[End, ...]:
+def _ends_of(job: PlannedJob, expected: Job, *, is_cut_short: bool) -> tuple[End, ...]:
     if expected.cancelled:
         last = (AttemptState.CANCELLED, AttemptState.FAILED, None, *(_SPOKEN_LAST if expected.speaks else ()))
         return tuple((WorkState.CANCELLED, state) for state in last)
     if job.recipe.manner is not None:
-        return _spoken_ends(job, expected)
+        return _spoken_ends(job, expected, is_cut_short=is_cut_short)
     if job.recipe.may_time_out:
         return ((WorkState.FAILED, AttemptState.TIMED_OUT),)
     if job.status == 0:
@@ -142,12 +142,12 @@ def _ends_of(job: PlannedJob, expected: Job) -> tuple[End, ...]:
     return ((WorkState.FAILED, AttemptState.FAILED),)
 
 
-def _spoken_ends(job: PlannedJob, expected: Job) -> tuple[End, ...]:
+def _spoken_ends(job: PlannedJob, expected: Job, *, is_cut_short: bool) -> tuple[End, ...]:
     rests = WorkState.IDLE if job.recipe.standing else WorkState.COMPLETED
     done: End = (rests, AttemptState.SUCCEEDED)
     failed: End = (WorkState.FAILED, AttemptState.FAILED)
-    if expected.may_need_person:
-        return done, failed  # a person says how it ended by its exit status alone
+    if expected.may_need_person or (job.is_hopeless and is_cut_short):
+        return done, failed  # a person says how it ended by its exit status alone; or nobody was left to try it again
     return (failed,) if job.is_hopeless and not job.person.retries else (done,)
 
 

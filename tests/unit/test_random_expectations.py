@@ -236,6 +236,12 @@ class TestSpoken:
             (Kind.HOPELESS, {}, {(WorkState.COMPLETED, AttemptState.SUCCEEDED)}),
             (Kind.HOPELESS, {"retries": False}, {(WorkState.FAILED, AttemptState.FAILED)}),
             (
+                Kind.HOPELESS,
+                {"cut_short": True},
+                {(WorkState.COMPLETED, AttemptState.SUCCEEDED), (WorkState.FAILED, AttemptState.FAILED)},
+            ),
+            (Kind.AGENT, {"cut_short": True}, {(WorkState.COMPLETED, AttemptState.SUCCEEDED)}),
+            (
                 Kind.AGENT,
                 {"shim_killed": True},
                 {(WorkState.COMPLETED, AttemptState.SUCCEEDED), (WorkState.FAILED, AttemptState.FAILED)},
@@ -255,7 +261,7 @@ class TestSpoken:
         }
 
         def is_possible(state: WorkState, last: AttemptState) -> bool:
-            after = with_end(clean(), W4, state, last)
+            after = replace(with_end(clean(), W4, state, last), is_cut_short=done.get("cut_short", False))
             history = replace(after.history, jobs=(*after.history.jobs[:3], expected))
             return ended_as_its_kind_may(replace(after, jobs={**JOBS, W4: job}, history=history)) == []
 
