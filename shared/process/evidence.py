@@ -62,7 +62,8 @@ def read_evidence(attempts_dir: Path, pin: Pin) -> Evidence:
 def any_child_record(attempts_dir: Path, attempt_id: AttemptId, since_epoch: int = 1) -> bool | None:
     """Tell whether any launch of an attempt, of that epoch or a later one, may have exec'ed something.
 
-    A `child.json` beside an `exit.json` that says `ran: false` counts as none.
+    A `child.json` beside an `exit.json` that says `ran: false` counts as none. Reads the names of the whole folder: a launch may
+    have an epoch that no store knows any more, so that no bound of epochs to ask for by name is the right one.
 
     Returns: None when a directory or file could not be read.
     """

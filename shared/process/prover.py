@@ -83,7 +83,8 @@ def prove(case: Case) -> StopResult:
         return _unproven(case, None, [f"{S0}: {failed}", *(f"{rule}: no pin" for rule in (S3, S1, S1B, S2, S5))])
     evidence = read_evidence(case.attempts_dir, case.pin)
     tried = [f"{S0}: it was pinned"]
-    rule = by_record(case, evidence, tried)
+    forgotten = Forgotten(case)
+    rule = by_record(case, evidence, tried, forgotten)
     if rule is not None:
         return _proven(rule, evidence, None)
     failed = proof.why_not_searched(evidence)
@@ -92,21 +93,48 @@ def prove(case: Case) -> StopResult:
     found = _scan(case, case.pin, evidence)
     search = _search(case, case.pin, evidence, found)
     for rule, why_not in ((S2, proof.why_not_s2(evidence, search)), (S5, proof.why_not_s5(evidence, search))):
-        failed = why_not or _why_forgotten(case)
+        failed = why_not or forgotten.why()
         if failed is None:
             return _proven(rule, evidence, search.exact)
         tried.append(f"{rule}: {failed}")
     return _unproven(case, evidence, tried, found)
 
 
-def by_record(case: Case, evidence: Evidence, tried: list[str]) -> str | None:
+def proof_on_record(case: Case, pin: Pin) -> StopResult | None:
+    """The proof that records alone give, None when there is none."""
+    evidence = read_evidence(case.attempts_dir, pin)
+    rule = by_record(case, evidence, [], Forgotten(case))
+    return None if rule is None else _proven(rule, evidence, None)
+
+
+class Forgotten:
+    """A launch after the pinned one that ran, and that a store older than its home knows no more.
+
+    Looked for when it is first asked about, and not again: by then everything else says that the attempt is stopped.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._found: tuple[str | None] | None = None
+
+    def why(self) -> str | None:
+        """Why such a launch forbids a proof; None: there is none."""
+        if self._found is None:
+            case = self._case
+            later = case.since_epoch if case.pin is None else max(case.since_epoch, case.pin.epoch + 1)
+            told = "a child registered itself in a launch whose pin is not in the store"
+            self._found = (_why_seen(case, later, told),)
+        return self._found[0]
+
+
+def by_record(case: Case, evidence: Evidence, tried: list[str], forgotten: Forgotten) -> str | None:
     """The rule that records alone prove the stop by; why each other does not is added to `tried`."""
     for rule, why_not in (
         (S3, proof.why_not_s3(evidence)),
         (S1, proof.why_not_s1(evidence)),
         (S1B, proof.why_not_s1b(evidence, ordered=case.ordered)),
     ):
-        failed = why_not or (None if rule == S3 else _why_forgotten(case))
+        failed = why_not or (None if rule == S3 else forgotten.why())
         if failed is None:
             return rule
         tried.append(f"{rule}: {failed}")
@@ -117,12 +145,6 @@ def _why_not_s0(case: Case) -> str | None:
     if not case.isolated:
         return "its executor does not hold what it launches at a gate"
     return _why_seen(case, case.since_epoch, "a child registered itself")
-
-
-def _why_forgotten(case: Case) -> str | None:
-    """A launch after the pinned one that ran, and that a store older than its home knows no more."""
-    later = case.since_epoch if case.pin is None else max(case.since_epoch, case.pin.epoch + 1)
-    return _why_seen(case, later, "a child registered itself in a launch whose pin is not in the store")
 
 
 def _why_seen(case: Case, since_epoch: int, told: str) -> str | None:

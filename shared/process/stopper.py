@@ -27,7 +27,7 @@ from shared.process import procfs
 from shared.process.evidence import read_evidence
 from shared.process.identity import is_alive
 from shared.process.marks import key_of
-from shared.process.prover import Case, Quiet, by_record, prove
+from shared.process.prover import Case, Quiet, proof_on_record, prove
 from shared.process.sweep import Sweep
 
 SHIM_MARGIN_S = 1.0  # for the shim, after its own grace, to kill, reap and record
@@ -81,8 +81,11 @@ def stop(
     case = Case(
         attempts_dir, attempt_id, pin, isolated, _keys(accounted()), quiet, ordered=ordered, since_epoch=since_epoch
     )
-    if pin is None or by_record(case, read_evidence(attempts_dir, pin), []) is not None:
+    if pin is None:
         return prove(case)
+    proven = proof_on_record(case, pin)
+    if proven is not None:
+        return proven
     task = _Stop(case, pin)
     task.run(grace_s)
     return dataclasses.replace(prove(case), terms=task.terms, kills=task.kills)
@@ -119,7 +122,7 @@ class _Stop:
             self._insist()
         self._await_registration()
         evidence = self._read()
-        if evidence.child is None or is_alive(shim) or by_record(self._case, evidence, []) is not None:
+        if evidence.child is None or is_alive(shim) or proof_on_record(self._case, self._pin) is not None:
             return
         sweep = self._sweep(evidence)
         sweep.ask(grace_s)

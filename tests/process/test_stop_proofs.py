@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from shared.ids import AttemptId
 from shared.model.evidence import LockState, Pin
 from shared.model.stop import StopResult
+from shared.process.evidence import any_child_record
 from shared.process.identity import identify, is_alive
 from shared.process.stopper import prove_stopped, stop
 from tests.process.launch_host import Host, attempt_of
@@ -286,6 +288,52 @@ class TestUnproven:
         stop_pinned(host, reused, grace_s=0.0)
 
         assert is_alive(bystander.shim)
+
+
+class TestForgottenLaunch:
+    """A launch that the store knows no more, and that ran: nothing is proven, and its directory is looked for once."""
+
+    @pytest.fixture
+    def looks(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """From which epoch on, at each look at the names of all directories."""
+        found: list[int] = []
+        real = any_child_record
+
+        def looking(attempts_dir: Path, attempt_id: AttemptId, since_epoch: int = 1) -> bool | None:
+            found.append(since_epoch)
+            return real(attempts_dir, attempt_id, since_epoch)
+
+        monkeypatch.setattr("shared.process.prover.any_child_record", looking)
+        return found
+
+    def test_one_that_ran_keeps_every_record_from_proving_the_stop(self, host: Host, looks: list[int]) -> None:
+        pin = host.run(["true"])
+        later = host.attempts / f"{attempt_of(pin)}.{pin.epoch + 7}"
+        later.mkdir()
+        (later / "child.json").write_text("{}")
+
+        result = prove_pinned(host, pin)
+
+        told = "a child registered itself in a launch whose pin is not in the store"
+        assert result.proof is None
+        assert f"S1: {told}" in result.tried
+        assert looks == [pin.epoch + 1]
+        (later / "child.json").unlink()
+        looks.clear()
+        assert prove_pinned(host, pin).proof == "S1", "the control: a launch that ran nothing"
+        assert looks == [pin.epoch + 1]
+
+    def test_a_stop_that_is_on_record_looks_once(self, host: Host, looks: list[int]) -> None:
+        pin = host.run(["true"])
+
+        assert stop_pinned(host, pin).proof == "S1"
+        assert looks == [pin.epoch + 1]
+
+    def test_what_still_runs_is_not_looked_for(self, host: Host, looks: list[int]) -> None:
+        pin = host.start(["sleep", "60"])
+
+        assert prove_pinned(host, pin).proof is None
+        assert looks == []
 
 
 def _command(host: Host, pin: Pin) -> str:
