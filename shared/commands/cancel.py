@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from shared.commands.arguments import Parser, add_json, attempt_named, reason_or, whole_number, work_named
 from shared.commands.attempt_story import no_such_attempt
-from shared.commands.json_views import Json, cancellation_view, order_of, stop_order_view
+from shared.commands.json_views import Json, cancellation_view, stop_order_view
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import print_json
 from shared.commands.work_text import counted_tries, stage_lines
@@ -116,7 +116,7 @@ def _read(tx: ReadTx, work_id: WorkId, done: CancelOutcome) -> Cancelled:
     assert work is not None, "it was just cancelled"
     if name is None:
         return Cancelled(work, None, None, record)
-    return Cancelled(work, tx.attempt(name), order_of(tx, name), record)
+    return Cancelled(work, tx.attempt(name), tx.open_stop_order(name), record)
 
 
 def _view(done: CancelOutcome, seen: Cancelled) -> Json:

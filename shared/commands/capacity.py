@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from shared.commands.arguments import Parser, add_json
-from shared.commands.json_views import ORDERS_READ, Json, finding_of
+from shared.commands.json_views import Json, finding_of
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import Ink, counted, duration, escaped, print_json, table
 from shared.commands.work_text import WHY, counted_tries
@@ -130,8 +130,10 @@ def read(tx: ReadTx) -> Capacity:
 
 def read_holders(tx: ReadTx) -> tuple[Holder, ...]:
     """Attempts that hold a slot, oldest first; those that have ended with their open stop order."""
-    orders = {order.attempt_id: order for order in tx.stop_orders(limit=ORDERS_READ)}
-    return tuple(Holder(attempt, orders.get(attempt.id)) for attempt in tx.holders(limit=HOLDERS_MAX))
+    return tuple(
+        Holder(attempt, None if attempt.ended_at_us is None else tx.open_stop_order(attempt.id))
+        for attempt in tx.holders(limit=HOLDERS_MAX)
+    )
 
 
 def view(found: Capacity) -> Json:

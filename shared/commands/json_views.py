@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from shared.commands.attendance import Attendance
 from shared.commands.render import iso, milliseconds
 from shared.errors import UnreadableError
-from shared.ids import AttemptId, attempt_id
+from shared.ids import AttemptId, WorkId, attempt_id
 from shared.model.attempt import Attempt, Lease, Phase, Segment, Snapshot
 from shared.model.cancel import Cancellation
 from shared.model.causality import ChainRefusal
@@ -27,7 +27,7 @@ from shared.policy.lease import is_live
 from shared.store.contract import ReadTx, Routine, UnreadableRow
 
 Json = dict[str, object]
-ORDERS_READ = 10_000
+ATTEMPTS_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,11 @@ class AttemptFacts:
 
 @dataclass(frozen=True, slots=True)
 class WorkFacts:
-    """A Work with its attempts by number, read in one snapshot at `now`."""
+    """A Work with its last attempts by number, read in one snapshot at `now`.
+
+    Attributes:
+        earlier: Number of the first attempt in `attempts`, when there are earlier ones; else None.
+    """
 
     work: Work
     attempts: tuple[AttemptFacts, ...]
@@ -54,15 +58,17 @@ class WorkFacts:
     retry: RetryPolicy | None
     cancellations: tuple[Cancellation, ...]
     now: Instant
+    earlier: int | None = None
 
 
 def work_facts(tx: ReadTx, works: Sequence[Work]) -> list[WorkFacts]:
-    """Read all about some Works."""
-    orders = {order.attempt_id: order for order in tx.stop_orders(limit=ORDERS_READ)} if works else {}
+    """Read all about some Works, and their last attempts."""
+    pages = {work.id: last_attempts(tx, work.id, None, ATTEMPTS_SHOWN) for work in works}
     return [
         WorkFacts(
             work=work,
-            attempts=tuple(_facts(tx, attempt, orders.get(attempt.id)) for attempt in tx.attempts(work.id)),
+            attempts=pages[work.id][0],
+            earlier=pages[work.id][1],
             timer=tx.timer(work.id),
             awaited=tx.awaited(work.id),
             correlate=tx.correlations(work.id),
@@ -74,6 +80,15 @@ def work_facts(tx: ReadTx, works: Sequence[Work]) -> list[WorkFacts]:
     ]
 
 
+def last_attempts(
+    tx: ReadTx, work_id: WorkId, before: int | None, limit: int
+) -> tuple[tuple[AttemptFacts, ...], int | None]:
+    """The last attempts before that number (None: of all), and the number before which there are more of them."""
+    found = tx.last_attempts(work_id, before=before, limit=limit + 1)
+    shown = found[-limit:]
+    return tuple(attempt_facts(tx, each) for each in shown), shown[0].number if len(found) > limit else None
+
+
 def _policy_of(tx: ReadTx, work: Work) -> RetryPolicy | None:
     """The retry policy that its last attempt pinned; None before the first."""
     pinned = snapshot_if_readable(tx, attempt_id(work.id, work.attempts_used)) if work.attempts_used else None
@@ -82,21 +97,12 @@ def _policy_of(tx: ReadTx, work: Work) -> RetryPolicy | None:
 
 def attempt_facts(tx: ReadTx, attempt: Attempt) -> AttemptFacts:
     """Read all about one attempt."""
-    return _facts(tx, attempt, order_of(tx, attempt.id))
-
-
-def order_of(tx: ReadTx, attempt_id: AttemptId) -> StopOrder | None:
-    """The open stop order of an attempt; None when there is none."""
-    return next((order for order in tx.stop_orders(limit=ORDERS_READ) if order.attempt_id == attempt_id), None)
-
-
-def _facts(tx: ReadTx, attempt: Attempt, order: StopOrder | None) -> AttemptFacts:
     snapshot = snapshot_if_readable(tx, attempt.id)
     return AttemptFacts(
         attempt=attempt,
         segments=tuple(tx.segments(attempt.id)),
         lease=tx.lease(attempt.id),
-        stop_order=order,
+        stop_order=tx.open_stop_order(attempt.id),
         command=None if snapshot is None else snapshot.command,
         refusals=tuple(tx.chain_refusals(attempt.id)),
     )
@@ -111,7 +117,7 @@ def snapshot_if_readable(tx: ReadTx, attempt_id: AttemptId) -> Snapshot | None:
 
 
 def work_view(facts: WorkFacts) -> Json:
-    """A Work with its attempts."""
+    """A Work with its attempts. `next`: before this number there are earlier ones (`work show --before`); null: all are there."""
     work = facts.work
     return {
         "id": work.id,
@@ -143,6 +149,7 @@ def work_view(facts: WorkFacts) -> Json:
         "submitted_at": iso(work.submitted_at_us),
         "ended_at": iso(work.ended_at_us),
         "attempts": [attempt_view(each, facts.now) for each in facts.attempts],
+        "next": facts.earlier,
         "cancellations": [cancellation_view(record) for record in facts.cancellations],
     }
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 from shared.commands.arguments import Parser, add_json, likely, whole_number, work_named
 from shared.commands.cancel import cancel
 from shared.commands.control import hold, release, retry
 from shared.commands.follow import Follower, Launches, look
 from shared.commands.intent_text import intent_lines, intent_view
-from shared.commands.json_views import work_facts, work_view
+from shared.commands.json_views import ATTEMPTS_SHOWN, WorkFacts, last_attempts, work_facts, work_view
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.output import Outputs, RawSink, SafeSink, Sink, say_dropped
 from shared.commands.render import Ink, print_json
@@ -20,10 +21,13 @@ from shared.commands.work_list import list_works
 from shared.commands.work_text import show_lines
 from shared.errors import NotFoundError, UsageError
 from shared.ids import WorkId
+from shared.model.intent import Intent
 from shared.model.work import Work
 from shared.store.contract import ReadTx
 
 DETACHED = 130
+ATTEMPTS_MAX = 1_000
+NUMBER_MAX = 10**9
 
 _HELP = """\
 usage: tenure work list     what there is
@@ -77,15 +81,27 @@ def main(argv: list[str], *, home: str | None) -> int:
 def _show(argv: list[str], home: str | None) -> int:
     parser = Parser("tenure work show", "One work: its state, why it waits, each attempt and who held it.")
     parser.add_argument("work", nargs="?", metavar="W", help="its id: w41")
+    parser.add_argument("--attempts", default=str(ATTEMPTS_SHOWN), metavar="N", help=f"the last N ({ATTEMPTS_SHOWN})")
+    parser.add_argument(
+        "--before", metavar="NUMBER", help="of those before this attempt: `next` of what was shown last"
+    )
     add_json(parser)
     given = parser.parse(argv)
     work_id = work_named(given.work, "tenure work show")
+    limit = whole_number(given.attempts, "--attempts", least=1, most=ATTEMPTS_MAX)
+    before = None if given.before is None else whole_number(given.before, "--before", least=1, most=NUMBER_MAX)
+
+    def read(tx: ReadTx) -> tuple[WorkFacts, WorkFacts, list[Intent]]:
+        facts = work_facts(tx, [_known(tx, work_id)])[0]
+        attempts, earlier = last_attempts(tx, work_id, before, limit)
+        return facts, replace(facts, attempts=attempts, earlier=earlier), tx.intents(work_id)
+
     with opened(home) as door:
-        facts, intents = door.store.read(lambda tx: (work_facts(tx, [_known(tx, work_id)])[0], tx.intents(work_id)))
+        facts, shown, intents = door.store.read(read)
         if given.json:
-            print_json(work_view(facts) | {"intents": [intent_view(each) for each in intents]})
+            print_json(work_view(shown) | {"intents": [intent_view(each) for each in intents]})
         else:
-            print("\n".join(show_lines(facts, door, Ink.of(os.environ)) + intent_lines(intents)))
+            print("\n".join(show_lines(facts, door, Ink.of(os.environ), shown=shown) + intent_lines(intents)))
     return 0
 
 

@@ -70,12 +70,19 @@ def list_rows(works: Sequence[Json], ink: Ink) -> list[list[str]]:
     return rows
 
 
-def show_lines(facts: WorkFacts, door: OpenHome, ink: Ink) -> list[str]:
-    """All that is known about a work."""
+def show_lines(facts: WorkFacts, door: OpenHome, ink: Ink, *, shown: WorkFacts | None = None) -> list[str]:
+    """All that is known about a work.
+
+    Args:
+        shown: Has the attempts that are to be shown; None: the last ones.
+    """
+    shown = shown or facts
     work = facts.work
     text = [f"{ink.strong(work.id)}  {ink.state(work.state)}{_why(work, facts.now)}"]
     text += table(_work_rows(work) + _retry_rows(facts) + _next_rows(facts, door), indent="  ")
-    for each in facts.attempts:
+    if shown.earlier is not None:
+        text += ["", ink.faint(f"earlier attempts: {door.command(f'work show {work.id} --before {shown.earlier}')}")]
+    for each in shown.attempts:
         text += ["", *_attempt_lines(each, facts.now, ink)]
     for record in facts.cancellations:
         text += ["", ink.faint(f"cancel of {record.attempt_id or work.id}"), *stage_lines(record)]

@@ -147,6 +147,9 @@ class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
     def attempts(self, work_id: WorkId) -> list[Attempt]:
         """All attempts of a Work, by number."""
 
+    def last_attempts(self, work_id: WorkId, *, before: int | None, limit: int) -> list[Attempt]:
+        """The last attempts of a Work with `number < before` (None: of all), by number; cost independent of how many there were."""
+
     def snapshot(self, attempt_id: AttemptId) -> Snapshot | None: ...
     def segments(self, attempt_id: AttemptId) -> list[Segment]:
         """The last 50 segments, by epoch."""
@@ -192,6 +195,9 @@ class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
         self, *, owner: Incarnation | None = None, unassigned: bool = False, limit: int = 64
     ) -> list[StopOrder]:
         """Open orders, oldest first: all, those whose live lease `owner` has, or those with no live lease."""
+
+    def open_stop_order(self, attempt_id: AttemptId) -> StopOrder | None:
+        """The open order of an attempt; None when there is none, or it cannot be read."""
 
     def cancellations(self, work_id: WorkId, *, limit: int = 64) -> list[Cancellation]:
         """The last cancels of a Work and of its attempts, in order. Rule: X01."""

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from shared.commands import status, work_list
+from shared.commands.json_views import ATTEMPTS_SHOWN
 from shared.ids import WorkId
 from shared.model.instant import US_PER_S
 from shared.model.stop import StopResult, Suspect
@@ -18,7 +19,7 @@ from shared.policy.capacity import Wait
 from shared.process.filelock import IncarnationLock
 from shared.store.contract import Registration
 from tests.support.command_homes import Ask, CommandHome, Said, ending
-from tests.support.stores import EXHAUSTED, UNPROVEN, identity
+from tests.support.stores import EXHAUSTED, FAILED, RETURNED, UNPROVEN, identity
 
 ODD = ("sh", "-c", "echo 'it'; sleep 1\n", "\x1b[31m", "caf\udce9")
 
@@ -68,6 +69,31 @@ def test_finished_work_as_programs_read_it(home: CommandHome, ask: Ask) -> None:
     for times in (attempt, *({**each, "started_at": each["began_at"]} for each in attempt["segments"])):
         assert times["started_at"].endswith("Z")
         assert times["ended_at"].endswith("Z")
+
+
+def test_of_many_attempts_the_last_are_shown_and_the_others_page_by_page(home: CommandHome, ask: Ask) -> None:
+    worker = home.staff()
+    work_id = home.submit()
+    for _ in range(ATTEMPTS_SHOWN + 3):
+        key = home.running(worker, work_id)
+        home.store.write(lambda tx, key=key: tx.finish(key, FAILED, RETURNED))  # type: ignore[misc]
+
+    def numbers(*options: str) -> tuple[list[int], int | None]:
+        said = ask("work", "show", work_id, *options, "--json").json
+        return [attempt["number"] for attempt in said["attempts"]], said["next"]
+
+    assert numbers() == (list(range(4, ATTEMPTS_SHOWN + 4)), 4)
+    assert numbers("--before", "4") == ([1, 2, 3], None)
+    assert numbers("--before", "4", "--attempts", "2") == ([2, 3], 2)
+    assert numbers("--attempts", "23") == (list(range(1, ATTEMPTS_SHOWN + 4)), None)
+    assert numbers("--before", "1") == ([], None)
+    text = ask("work", "show", work_id).out
+    assert f"earlier attempts: tenure --home {home.home} work show {work_id} --before 4" in text
+    assert ("w1.3 " in text, "w1.4 " in text) == (False, True)
+    assert "earlier attempts" not in ask("work", "show", work_id, "--before", "4").out
+    listed = ask("work", "list", "--json").json["items"]
+    assert [(len(work["attempts"]), work["next"]) for work in listed] == [(ATTEMPTS_SHOWN, 4)]
+    assert ask("work", "show", work_id, "--before", "0").code == 2
 
 
 def test_signal_is_a_number_and_leaves_no_exit_code(home: CommandHome, ask: Ask) -> None:

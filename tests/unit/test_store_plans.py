@@ -172,6 +172,14 @@ PLANS: dict[str, tuple[str, set[str]]] = {
             "USE TEMP B-TREE FOR ORDER BY",
         },
     ),
+    "last attempts of a Work": (
+        reads.LAST_ATTEMPTS,
+        {"SEARCH attempt USING INDEX sqlite_autoindex_attempt_2 (work_id=? AND number<?)"},
+    ),
+    "open stop order of an attempt": (
+        reads.OPEN_STOP_ORDER,
+        {"SEARCH stop_order USING INDEX stop_order_open (attempt_id=?)"},
+    ),
     "holders of slots": (
         reads.HOLDERS,
         {"SCAN attempt USING INDEX attempt_slot", "USE TEMP B-TREE FOR ORDER BY"},

@@ -35,6 +35,9 @@ COUNT_WORKS = "SELECT count(*) FROM (SELECT 1 FROM work WHERE state = ? LIMIT ? 
 PENDING_INPUTS = "SELECT number FROM input WHERE work_id = ? AND consumed_by IS NULL ORDER BY number LIMIT ? + 0"
 UNEXCLUDED_ATTEMPT = f"SELECT id FROM attempt WHERE work_id = ? AND {UNEXCLUDED}"
 ATTEMPT = "SELECT * FROM attempt WHERE id = :attempt"
+LAST_ATTEMPTS = """SELECT * FROM attempt WHERE work_id = :work AND number < :before
+  ORDER BY number DESC LIMIT :limit + 0"""
+NUMBER_MAX = 2**62
 HOLDERS = f"SELECT * FROM attempt WHERE {SLOT} ORDER BY started_at_us, id LIMIT ? + 0"
 USAGE = f"SELECT pool, scope, count(*) AS held FROM attempt WHERE {SLOT} GROUP BY pool, scope"
 WORKERS = f"""SELECT w.*,
@@ -61,6 +64,7 @@ NEXT_OUT_OF_TIME = f"""SELECT min(due) FROM (SELECT CASE WHEN budget_boot_id = :
   FROM attempt JOIN lease AS l ON l.attempt_id = attempt.id WHERE {RECOVERABLE} AND {NOT_LIVE}) WHERE due > :mono"""
 ORDER_LIVE = "boot_id = :boot AND expires_mono_us > :mono"
 STOP_ORDERS = "SELECT * FROM stop_order WHERE closed_at_us IS NULL {which} ORDER BY id LIMIT :limit + 0"
+OPEN_STOP_ORDER = "SELECT * FROM stop_order WHERE attempt_id = ? AND closed_at_us IS NULL"
 CANCELLATIONS = "SELECT * FROM cancellation WHERE work_id = ? ORDER BY id DESC LIMIT ? + 0"
 _LOST = "EXISTS (SELECT 1 FROM unreadable WHERE table_name IN ('attempt', 'snapshot') AND row_key = attempt.id)"
 """Nobody holds the attempt, and nobody can recover it: one of its rows cannot be read."""
@@ -149,6 +153,11 @@ class Reads(ReadyReads, AgentReads):
         """See `ReadTx.attempts`."""
         found = self._db.rows("SELECT * FROM attempt WHERE work_id = ? ORDER BY number", (work_id,))
         return self._readable(found, rows.attempt_of_row)
+
+    def last_attempts(self, work_id: WorkId, *, before: int | None, limit: int) -> list[Attempt]:
+        """See `ReadTx.last_attempts`."""
+        params = {"work": work_id, "before": NUMBER_MAX if before is None else before, "limit": limit}
+        return self._readable(reversed(self._db.rows(LAST_ATTEMPTS, params)), rows.attempt_of_row)
 
     def snapshot(self, attempt_id: AttemptId) -> Snapshot | None:
         row = self._db.one("SELECT attempt_id, body FROM snapshot WHERE attempt_id = ?", (attempt_id,))
@@ -245,6 +254,11 @@ class Reads(ReadyReads, AgentReads):
             which = f"AND NOT ({ORDER_LIVE})"
         found = self._db.rows(STOP_ORDERS.format(which=which), self._clock | {"owner": owner, "limit": limit})
         return self._readable(found, lambda row: rows.stop_order_of_row(row, self._now))
+
+    def open_stop_order(self, attempt_id: AttemptId) -> StopOrder | None:
+        """See `ReadTx.open_stop_order`."""
+        found = self._db.rows(OPEN_STOP_ORDER, (attempt_id,))
+        return next(iter(self._readable(found, lambda row: rows.stop_order_of_row(row, self._now))), None)
 
     def cancellations(self, work_id: WorkId, *, limit: int = 64) -> list[Cancellation]:
         """See `ReadTx.cancellations`."""

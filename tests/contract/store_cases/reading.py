@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shared.ids import AttemptId, WorkId
-from shared.model.host import ClockMark
+from shared.model.host import ClockMark, StopOrder
 from shared.model.instant import US_PER_S
 from shared.model.settings import DEFAULT
 from shared.model.work import Reason, WorkState
@@ -166,6 +166,39 @@ def ready_counts_go_by_pool_and_reason_up_to_a_cap(world: World) -> None:
         ("jobs", None): 2,
         ("jobs", Reason.NO_WORKER): 2,
     }
+
+
+@case(pytest.mark.req("S02"))
+def the_last_attempts_of_a_work_are_read_page_by_page(world: World) -> None:
+    owner, work_id = world.worker(), world.submit()
+    for _ in range(5):
+        key = world.running(owner, work_id)
+        world.store.write(lambda tx, key=key: tx.finish(key, FAILED, RETURNED))  # type: ignore[misc]
+    world.ended(owner)
+
+    def numbers(before: int | None, limit: int) -> list[int]:
+        found = world.store.read(lambda tx: tx.last_attempts(work_id, before=before, limit=limit))
+        return [attempt.number for attempt in found]
+
+    assert numbers(None, 9) == [1, 2, 3, 4, 5]
+    assert numbers(None, 2) == [4, 5]
+    assert numbers(4, 2) == [2, 3]
+    assert numbers(1, 2) == []
+
+
+@case(pytest.mark.req("R10"))
+def the_open_stop_order_of_an_attempt_is_found_by_its_name(world: World) -> None:
+    owner = world.worker()
+    key, other = world.ended(owner, UNPROVEN, EXHAUSTED), world.ended(owner, UNPROVEN, EXHAUSTED)
+    proven = world.ended(owner)
+
+    def order(name: AttemptId) -> StopOrder | None:
+        return world.store.read(lambda tx: tx.open_stop_order(name))
+
+    assert [order(each.attempt_id) for each in (key, other)] == world.store.read(lambda tx: tx.stop_orders())
+    assert order(proven.attempt_id) is None
+    world.confirm(key)
+    assert order(key.attempt_id) is None
 
 
 @case(pytest.mark.req("C04"))
