@@ -16,6 +16,7 @@ from shared.ids import WorkId, work_of
 from shared.model.outcome import Declaration, declaration_of
 
 ALIKE = "tick"
+TICKS = 8
 APART = "review"
 
 
@@ -24,11 +25,13 @@ class Crowd:
     """A populated site.
 
     Attributes:
+        ticks: Of types of event for which an eighth of those wait that are woken alike: one for each who asks.
         keys: Of parked Works that each wait for one of their own, `k1`, `k3` …: one for each who asks.
     """
 
     site: Site
     population: Population
+    ticks: Iterator[int] = field(default_factory=lambda: iter(range(TICKS)))
     keys: Iterator[int] = field(default_factory=lambda: itertools.count(1, 2))
 
 
@@ -46,7 +49,7 @@ def populated(home: Path, clock: Clock, population: Population) -> Crowd:
     with closing(Copies(home)) as copies:
         first = copies.works(finished, population.intents - 1)
         copies.works(finished, population.finished - population.intents, intents=False)
-        copies.works(parked_alike, population.alike - 1)
+        copies.works(parked_alike, population.alike - 1, wait={"event_type": f"'{ALIKE}.' || (n.i % {TICKS})"})
         copies.works(parked_apart, population.apart - 1, wait=_each_its_own())
         copies.works(backing, population.backoff - 1)
         copies.works(held, population.held // 2 - 1)

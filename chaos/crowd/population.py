@@ -17,7 +17,7 @@ class Population:
         ready: Half in full scopes, which come first; the others could start, and come last.
         held: Half by a person, half over budget.
         backoff: Failed once, each with its timer.
-        alike, apart: Parked: on one event that wakes them all, and each on one of its own, by its key or by its type.
+        alike, apart: Parked: many on one event, and each on one of its own, by its key or by its type.
         intents: Settled ones.
         finished: Works that have ended, with what an attempt leaves.
         events: Entries of the changefeed; every hundredth was published.
@@ -36,7 +36,7 @@ class Population:
 
 
 SMALL = Population(
-    ready=100, held=10, backoff=10, alike=200, apart=10, intents=10, finished=100, events=1_000, budgets=3
+    ready=100, held=10, backoff=10, alike=640, apart=10, intents=10, finished=100, events=1_000, budgets=3
 )
 GREAT = Population(
     ready=100_000,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
-from chaos.crowd.crowd import APART, Crowd, waiting
+from chaos.crowd.crowd import ALIKE, APART, Crowd, waiting
 from chaos.crowd.site import APPROVED, SUCCEEDED, Site
 from shared.commands import capacity, status
 from shared.commands.doctor import examine_store
@@ -86,6 +86,12 @@ def wake_one_of_many(crowd: Crowd) -> Act:
     return act
 
 
+def wake_many_at_once(crowd: Crowd) -> Act:
+    """The transaction that accepts an event for which many wait; those whom it wakes no more are woken by the next passes."""
+    event = NewEvent(f"{ALIKE}.{next(crowd.ticks)}", None, "1", "uid 1000")
+    return lambda: crowd.site.store.write(lambda tx: tx.publish(event))
+
+
 def wait_for_what_has_come(crowd: Crowd) -> Act:
     """Parking on an event, with a long changefeed behind it."""
     site, key = crowd.site, runner(crowd.site)
@@ -158,8 +164,10 @@ STEPS: dict[str, Step] = {
         list_held_for_a_reason,
         page_of_events,
         examine,
+        wake_many_at_once,
     )
 }
+"""In an order in which none disturbs the next: the last one begins to wake a crowd."""
 
 
 def pass_once(site: Site) -> int:

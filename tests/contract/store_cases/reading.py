@@ -21,6 +21,7 @@ from tests.support.stores import (
     EXHAUSTED,
     FAILED,
     LEASE_US,
+    RETURNED,
     TIMEOUT_US,
     UNPROVEN,
     World,
