@@ -249,7 +249,7 @@ class BindingTable(_Table):
     @model_validator(mode="after")
     def _fits_its_kind(self) -> BindingTable:
         if self.continues and self.kind != WorkKind.STANDING:
-            message = "is for standing work: work that runs once is completed by its handoff"
+            message = "continue is for standing work: work that runs once is completed by its handoff"
             raise fault(message, 'say kind = "standing" too', key=("continue",))
         return self
 

@@ -12,7 +12,7 @@ from shared.ids import WorkId
 from shared.model.attempt import Snapshot
 from shared.model.instant import US_PER_S
 from shared.model.settings import Binding, Config, RetryPolicy, Settings
-from shared.model.work import Work, WorkState
+from shared.model.work import Work, WorkKind, WorkState
 from shared.policy.binding import resolve
 
 BACKUP = Binding(name="backup", command=("./backup.sh", "--full"))
@@ -99,6 +99,21 @@ def test_a_work_s_environment_is_added_to_its_binding_s_and_wins() -> None:
 def test_a_binding_s_timeout_replaces_the_default() -> None:
     assert pinned(timeout_us=5 * US_PER_S).timeout_us == 5 * US_PER_S
     assert pinned(timeout_us=None).timeout_us == 3600 * US_PER_S, "control"
+
+
+@pytest.mark.req("E08", "O07")
+def test_whether_a_handoff_goes_on_and_how_deep_is_pinned_for_standing_work() -> None:
+    standing = replace(WORK, kind=WorkKind.STANDING)
+    deep = replace(CONFIG, settings=Settings(causal_depth=7))
+
+    assert pinned(standing, continues=True).continues
+    assert not pinned(standing).continues, "control: off unless its binding says so"
+    assert not pinned(WORK, continues=True).continues, (
+        "a work that runs once is completed by its handoff, whatever its binding is for"
+    )
+    found = resolve(standing, deep, generation=7, folder="/", inputs=())
+    assert found is not None
+    assert (found.depth_max, pinned().depth_max) == (7, 100)
 
 
 @pytest.mark.req("E08")

@@ -96,6 +96,12 @@ MISTAKES = [
     (BINDING + 'retry = { delays = ["1s"], exponential = { base = "2s", max = "3s" } }', 3, "binding.a.retry.exponential", "exclude each other", "keep one", BINDING + 'retry = { exponential = { base = "2s", max = "3s" } }'),
     (BINDING + 'retry = { exhausted = "held" }', 3, "binding.a.retry.exhausted", 'must be "fail" or "hold"', '"hold"', BINDING + 'retry = { exhausted = "hold" }'),
     (BINDING + 'kind = "standin"', 3, "binding.a.kind", 'must be "run_once" or "standing"', '"standing"', BINDING + 'kind = "standing"'),
+    ("[settings]\ncausal_depth = 0", 2, "settings.causal_depth", "from 1 to 100000", None, "[settings]\ncausal_depth = 1"),
+    ("[settings]\ncausal_depth = 100_001", 2, "settings.causal_depth", "from 1 to 100000", None, "[settings]\ncausal_depth = 100_000"),
+    (BINDING + "continue = true", 3, "binding.a.continue", "continue is for standing work", 'kind = "standing"', BINDING + 'continue = true\nkind = "standing"'),
+    (BINDING + 'kind = "run_once"\ncontinue = true', 4, "binding.a.continue", "completed by its handoff", 'kind = "standing"', BINDING + 'kind = "run_once"\ncontinue = false'),
+    (BINDING + 'continue = "yes"', 3, "binding.a.continue", "true or false", None, BINDING + "continue = false"),
+    (BINDING + "continues = false", 3, "binding.a.continues", "unknown key", 'did you mean "continue"', BINDING + "continue = false"),
     ("[settings]\nquarantine_after = -1", 2, "settings.quarantine_after", "from 0 (never)", None, "[settings]\nquarantine_after = 0"),
     # commands
     ('[binding.a]\ntimeout = "5m"', 1, "binding.a.command", "binding.a has no command", "command = [", BINDING + 'timeout = "5m"'),
