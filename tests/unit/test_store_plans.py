@@ -10,7 +10,9 @@ from shared.store.sqlite import (
     agent_reads,
     agents,
     budget_reads,
+    chains,
     coordination,
+    declares,
     ends,
     holding,
     losses,
@@ -20,6 +22,7 @@ from shared.store.sqlite import (
     reporting,
     stops,
     wait_reads,
+    wakes,
     work_reads,
     writing,
 )
@@ -93,6 +96,31 @@ PLANS: dict[str, tuple[str, set[str]]] = {
         },
     ),
     "the intent of what a program took": (agents.SETTLE_TAKEN, {"SEARCH intent USING INDEX intent_input (input=?)"}),
+    "waits that an event matches": (
+        wakes.MATCHED_ANY,
+        {"SEARCH wait USING INDEX wait_event (event_type=? AND correlate=? AND since_seq<?)"},
+    ),
+    "waits that an event matches by its key": (
+        wakes.MATCHED_KEY,
+        {"SEARCH wait USING INDEX wait_event (event_type=? AND correlate=? AND since_seq<?)"},
+    ),
+    "events that have not woken all yet": (
+        wakes.WAKING,
+        {"LIST SUBQUERY 1", "SCAN waking", "SEARCH published USING INTEGER PRIMARY KEY (rowid=?)"},
+    ),
+    "an event by its key": (chains.KEYED, {"SEARCH published USING INDEX published_key (key=?)"}),
+    "the first event that a wait waits for": (
+        wakes.PUBLISHED_SINCE,
+        {"SEARCH published USING INDEX published_type (type=? AND seq>?)"},
+    ),
+    "how deep an attempt's inputs are": (
+        declares.DEPTH_OF_INPUTS,
+        {"SEARCH input USING INDEX input_consumer (consumed_by=?)"},
+    ),
+    "what the chain of an attempt did not get": (
+        wait_reads.CHAIN_REFUSALS,
+        {"SEARCH a USING INDEX sqlite_autoindex_attempt_1 (id=?)", "SEARCH r USING PRIMARY KEY (attempt_id=?)"},
+    ),
     "ready, first page": (ready_reads.READY_FIRST.format(skip=""), {"SEARCH work USING INDEX work_ready (pool=?)"}),
     "ready, same priority": (
         ready_reads.READY_SAME_PRIORITY.format(skip=""),

@@ -31,8 +31,8 @@ MATCHED_KEY = """SELECT * FROM wait WHERE state = 'registered' AND event_type = 
   AND since_seq < :seq AND work_id IS NOT :work LIMIT :limit + 0"""
 WAKING_OF_TYPE = "SELECT 1 FROM waking WHERE type = ? LIMIT 1"
 INSERT_WAKING = "INSERT INTO waking (seq, type) VALUES (?, ?)"
-WAKING = """SELECT p.seq, p.type, p.correlate, p.work_id AS work FROM waking AS w JOIN published AS p ON p.seq = w.seq
-  ORDER BY p.seq LIMIT ? + 0"""
+WAKING = """SELECT seq, type, correlate, work_id AS work FROM published
+  WHERE seq IN (SELECT seq FROM waking ORDER BY seq LIMIT ? + 0) ORDER BY seq"""
 DONE_WAKING = "DELETE FROM waking WHERE seq = ?"
 PUBLISHED_SINCE = """SELECT seq FROM published WHERE type = :type AND seq > :since AND work_id IS NOT :work
   ORDER BY seq LIMIT 1"""
