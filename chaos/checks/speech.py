@@ -74,7 +74,10 @@ def every_line_is_heard_once(history: History) -> list[str]:
 
 def _miscounted(history: History, ends: dict[Launch, Event], lines: dict[Launch, dict[int, Said]]) -> Iterator[str]:
     """Lines that mean nothing are only counted: more than there were, or fewer though all were read."""
+    overheard = overheard_works(history)
     for attempt_id, stream in history.streams.items():
+        if work_of(attempt_id) not in overheard:
+            continue
         launches = [launch for launch in lines if launch[0] == attempt_id]
         kinds = Counter(one.kind for launch in launches for one in lines[launch].values())
         is_all = all(launch in ends for launch in launches)

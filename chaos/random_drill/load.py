@@ -67,6 +67,7 @@ class Kind(StrEnum):
     PASSING = "passing"  # ends, and lets its next attempt wait
     HINTED = "hinted"  # says that what it ran into is reset some time; a person does not wait so long
     HOPELESS = "hopeless"  # says that trying again cannot help
+    HANDING = "handing"  # hands its work on to its next attempt, which follows at once
     STANDING = "standing"  # rests between inputs, and reads them by its belt
     AGENT = "agent"  # takes inputs while it runs, until none came for a while
     STANDING_AGENT = "standing agent"
@@ -74,6 +75,7 @@ class Kind(StrEnum):
     CRASHING_AGENT = "crashing agent"  # dies with an input read and not taken
     DECLINING_AGENT = "declining agent"
     PARKING_AGENT = "parking agent"
+    HANDING_AGENT = "handing agent"
     FAILING_AGENT = "failing agent"  # names the time of a reset, fails once more, then does well
 
 
@@ -177,6 +179,7 @@ RECIPES: dict[Kind, Recipe] = {
     Kind.PASSING: _spoken(5, "plain", manners.PASSES),
     Kind.HINTED: _spoken(4, "retried", manners.IS_HINTED),
     Kind.HOPELESS: _spoken(4, "retried", manners.GIVES_UP),
+    Kind.HANDING: _spoken(4, "handing", manners.HANDS_ON, standing=True, fed=(0, 2)),
     Kind.STANDING: _spoken(6, "standing", manners.STANDS, standing=True, fed=(2, 5)),
     Kind.AGENT: _spoken(10, "agent", manners.LISTENS, fed=(1, 6), interrupts=2),
     Kind.STANDING_AGENT: _spoken(8, "standing-agent", manners.LISTENS, standing=True, fed=(2, 8), interrupts=2),
@@ -184,6 +187,7 @@ RECIPES: dict[Kind, Recipe] = {
     Kind.CRASHING_AGENT: _spoken(5, "retried-agent", manners.CRASHES, fed=(2, 6)),
     Kind.DECLINING_AGENT: _spoken(4, "agent", manners.DECLINES, fed=(1, 4), interrupts=1),
     Kind.PARKING_AGENT: _spoken(6, "agent", manners.AGENT_PARKS, fed=(1, 4), interrupts=1),
+    Kind.HANDING_AGENT: _spoken(5, "handing-agent", manners.AGENT_HANDS_ON, standing=True, fed=(0, 4), interrupts=1),
     Kind.FAILING_AGENT: _spoken(4, "retried-agent", manners.AGENT_FAILS, fed=(0, 3)),
 }
 
@@ -201,6 +205,15 @@ CONFIG = Config(
         Binding("agent", _NOTHING, executor="agent", grace_us=300 * US_PER_MS),
         Binding("approved", _NOTHING, approval=True),
         Binding("capped", _NOTHING, output_max_bytes=CAPPED_BYTES),
+        Binding("handing", _NOTHING, kind=WorkKind.STANDING, continues=True),
+        Binding(
+            "handing-agent",
+            _NOTHING,
+            executor="agent",
+            grace_us=300 * US_PER_MS,
+            kind=WorkKind.STANDING,
+            continues=True,
+        ),
         Binding("late", _NOTHING, timeout_us=1_000 * US_PER_MS, grace_us=300 * US_PER_MS),
         Binding("plain", _NOTHING),
         Binding("retried", _NOTHING, retry=RETRIES),

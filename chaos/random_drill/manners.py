@@ -35,7 +35,7 @@ class Scene:
         uses: Reports of usage.
         turns: Turns that it tells; the last one counts.
         status: With which it exits.
-        event, timer: Of an end that waits.
+        event, timer, ask: Of an end that waits; the last is a question to a person, whose answer is that event.
         takes: A job takes the inputs that wait besides those it was given.
         leaves: An agent ends with the next input read and not taken, once it has taken so many while it ran; None: never.
     """
@@ -46,6 +46,7 @@ class Scene:
     status: int = 0
     event: str | None = None
     timer: str | None = None
+    ask: str | None = None
     takes: bool = True
     leaves: int | None = None
 
@@ -90,7 +91,7 @@ def key_of(number: int) -> str:
 
 _DONE = Scene(Ends.COMPLETED, turns=("done",))
 _PARKS = Scene(Ends.PARKS, turns=("parked",), event=EVENT, timer="3s")
-_PARKS_FOR_EVER = Scene(Ends.PARKS, uses=2, event=EVENT)
+_PARKS_FOR_EVER = Scene(Ends.PARKS, uses=2, event=EVENT, ask="go on?")
 _DOZES = Scene(Ends.PARKS, timer="1s")
 _PASSES_ON = Scene(Ends.PASSES_ON, turns=("half",), event=EVENT, timer="2s")
 _HINTED = Scene(Ends.UNKNOWN_RESET, turns=("limited",), status=9)
@@ -101,6 +102,9 @@ _FAILS = Scene(Ends.FAILED, turns=("failed",))
 TALKS = Manner(Door.BELT, (Scene(Ends.COMPLETED, 2, ("first", "second"), status=3),), reads=True)
 PARKS = Manner(Door.BELT, (_PARKS, _DOZES, _DONE))
 PASSES = Manner(Door.BELT, (_PASSES_ON, Scene(Ends.SILENT, turns=("done",))), reads=True)
+_HANDS_ON = Scene(Ends.HANDOFF, turns=("handed-on",))
+HANDS_ON = Manner(Door.BELT, (_HANDS_ON, _DONE), reads=True)
+AGENT_HANDS_ON = Manner(Door.AGENT, (_HANDS_ON, _HANDS_ON, _DONE))
 IS_HINTED = Manner(Door.BELT, (_HINTED, _FAILS, _DONE))
 GIVES_UP = Manner(Door.BELT, (Scene(Ends.PERMANENT, turns=("failed",)), _DONE))
 STANDS = Manner(Door.BELT, (_DONE,), reads=True)

@@ -111,7 +111,8 @@ class Speaker:
                 return None
             case "parks" | "passes on":
                 event = {"type": scene["event"], "correlate": scene["correlate"]} if scene["event"] else None
-                return "wait", {"event": event, "timer": scene["timer"], "resume": scene["ends"] == "parks"}
+                asked = {"ask": scene["ask"]} if scene["ask"] else {}
+                return "wait", {**asked, "event": event, "timer": scene["timer"], "resume": scene["ends"] == "parks"}
             case "permanent":
                 return "outcome", {"kind": "failed", "permanent": True, "summary": "as planned"}
             case "unknown reset":
@@ -255,6 +256,7 @@ def words_of(kind: str, body: Mapping[str, Any]) -> list[str]:
             event, timer = body["event"], body["timer"]
             words = ["wait", *(["--event", event["type"]] if event else []), *(["--timer", timer] if timer else [])]
             words += ["--correlate", event["correlate"]] if event and event["correlate"] else []
+            words += ["--ask", body["ask"]] if "ask" in body else []
             return words + (["--resume"] if body["resume"] else [])
     words = ["outcome", body["kind"], *(["--summary", body["summary"]] if body.get("summary") else [])]
     words += ["--artifact", body["artifacts"][0]] if body.get("artifacts") else []
