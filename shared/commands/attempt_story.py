@@ -16,7 +16,7 @@ from shared.commands.json_views import (
     cancellation_view,
     snapshot_if_readable,
 )
-from shared.commands.render import iso, milliseconds
+from shared.commands.render import iso, masked, milliseconds
 from shared.errors import NotFoundError
 from shared.ids import AttemptId, work_of
 from shared.model.attempt import Attempt, AttemptState, Snapshot
@@ -110,14 +110,14 @@ def story_view(story: Story) -> Json:
         **attempt_view(story.facts, story.now),
         "budget_left_ms": milliseconds(story.budget_left_us),
         "deadline": iso(story.deadline_at_us),
-        "pinned": None if story.snapshot is None else pinned_view(story.snapshot),
+        "pinned": None if story.snapshot is None else pinned_view(story.snapshot, story.work),
         "stream": stream_view(story.stream),
         "cancellations": [cancellation_view(record) for record in story.cancellations],
         "events": [event_view(event) for event in story.events],
     }
 
 
-def pinned_view(snapshot: Snapshot) -> Json:
+def pinned_view(snapshot: Snapshot, work: Work) -> Json:
     """What an attempt pinned at its claim."""
     sandbox = snapshot.sandbox
     return {
@@ -128,7 +128,7 @@ def pinned_view(snapshot: Snapshot) -> Json:
         "isolated": snapshot.isolated,
         "command": list(snapshot.command),
         "cwd": snapshot.cwd,
-        "env": dict(snapshot.env),
+        "env": dict(masked(snapshot.env, dict(work.env))),
         "secrets": dict(snapshot.secrets),
         "grants": list(snapshot.grants),
         "sandbox": None if sandbox is None else {key: _plain(value) for key, value in asdict(sandbox).items()},

@@ -12,7 +12,7 @@ from shared.commands.intent_text import stream_rows
 from shared.commands.json_views import finding_of
 from shared.commands.live_evidence import LiveEvidence
 from shared.commands.open_home import OpenHome
-from shared.commands.render import Ink, counted, duration, escaped, moment, quoted, table
+from shared.commands.render import MASK, Ink, counted, duration, escaped, masked, moment, quoted, table
 from shared.commands.work_text import (
     chain_rows,
     counted_tries,
@@ -26,6 +26,7 @@ from shared.config.sizes import format_size
 from shared.model.attempt import Attempt, AttemptState, Exclusion, Phase, Snapshot
 from shared.model.evidence import Evidence, LockState
 from shared.model.host import StopOrder
+from shared.model.work import Work
 from shared.store.contract import Event
 
 SUSPECTS_SHOWN = 20
@@ -45,7 +46,7 @@ def story_lines(story: Story, ink: Ink) -> list[str]:
         text += ["", ink.faint("output"), *table(stream_rows(story.stream), indent="  ")]
     text += ["", ink.faint("held"), *_segment_lines(story)]
     if story.snapshot is not None:
-        text += ["", ink.faint("pinned"), *table(_pinned_rows(story.snapshot), indent="  ")]
+        text += ["", ink.faint("pinned"), *table(_pinned_rows(story.snapshot, story.work), indent="  ")]
     text += ["", ink.faint("events"), *table([_event_row(event) for event in story.events], indent="  ")]
     return text
 
@@ -136,12 +137,13 @@ def _phase_row(phase: Phase) -> list[str]:
     return [phase.name, duration(max(0, phase.ended_at_us - phase.began_at_us)), phase.outcome or ""]
 
 
-def _pinned_rows(snapshot: Snapshot) -> list[list[str]]:
+def _pinned_rows(snapshot: Snapshot, work: Work) -> list[list[str]]:
     rows = [["command", quoted(snapshot.command)], ["folder", escaped(snapshot.cwd)]]
     if snapshot.binding is not None:
         rows.append(["binding", f"{snapshot.binding}, configuration {snapshot.generation}"])
     rows.append(["executor", f"{snapshot.registration}, pool {snapshot.pool}, scope {escaped(snapshot.scope) or '-'}"])
-    rows += [["env", f"{name}={quoted([value])}"] for name, value in snapshot.env]
+    shown = masked(snapshot.env, dict(work.env))
+    rows += [["env", f"{name}={value if value == MASK else quoted([value])}"] for name, value in shown.items()]
     rows += [["secret", f"{name} from {escaped(reference)}"] for name, reference in snapshot.secrets]
     if snapshot.grants:
         rows.append(["grants", ", ".join(snapshot.grants)])

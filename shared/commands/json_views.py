@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from shared.commands.attendance import Attendance
-from shared.commands.render import iso, milliseconds
+from shared.commands.render import iso, masked, milliseconds
 from shared.errors import UnreadableError
 from shared.ids import AttemptId, WorkId, attempt_id
 from shared.model.attempt import Attempt, Lease, Phase, Segment, Snapshot
@@ -127,7 +127,7 @@ def work_view(facts: WorkFacts) -> Json:
         "scope": work.scope,
         "binding": work.binding,
         "command": None if work.command is None else list(work.command),
-        "env": dict(work.env),
+        "env": dict(masked(work.env)),
         "cwd": work.cwd,
         "pool": work.pool,
         "priority": work.priority,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -64,6 +64,19 @@ def escaped(text: str, *, keep: str = "") -> str:
         return _NAMED.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
     return _CONTROL.sub(escape, text)
+
+
+MASK = "***"
+
+
+def masked(env: Iterable[tuple[str, str]], given: Iterable[str] | None = None) -> dict[str, str]:
+    """An environment to be shown: what whoever submitted the work gave is not repeated, as people hand in what they should not.
+
+    Args:
+        given: Names that were given so; None: all of them.
+    """
+    hidden = None if given is None else set(given)
+    return {name: MASK if hidden is None or name in hidden else value for name, value in env}
 
 
 def quoted(words: Sequence[str]) -> str:

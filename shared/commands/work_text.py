@@ -8,7 +8,7 @@ from typing import Any, cast
 from shared.commands.json_views import AttemptFacts, Json, WorkFacts, finding_of, worker_of
 from shared.commands.next_step import next_step
 from shared.commands.open_home import OpenHome
-from shared.commands.render import Ink, duration, escaped, moment, quoted, table
+from shared.commands.render import Ink, duration, escaped, masked, moment, quoted, table
 from shared.model.attempt import Attempt, AttemptState, Exclusion, FailureClass, Segment
 from shared.model.budget import plain
 from shared.model.cancel import Cancellation
@@ -156,7 +156,7 @@ def _work_rows(work: Work) -> list[list[str]]:
         rows.append(["command", quoted(work.command)])
     if work.cwd is not None:
         rows.append(["folder", escaped(work.cwd)])
-    rows += [["env", f"{name}={quoted([value])}"] for name, value in work.env]
+    rows += [["env", f"{name}={value}"] for name, value in masked(work.env).items()]
     if work.grants:
         rows.append(["grants", ", ".join(work.grants)])
     if work.priority:
