@@ -25,6 +25,17 @@ command = ["sleep", "300"]
 timeout = "1s"
 grace = "1s"
 
+[binding.gated]
+command = ["true"]
+approval = true
+
+[[budget]]
+unit = "turns"
+max = 1
+per = "scope"
+period = "life"
+scope = "costly"
+
 [binding.capped]
 command = ["sh", "-c", "yes 0123456 | head -c 1000000; echo END"]
 output_max = "64KiB"
@@ -157,6 +168,34 @@ def test_slot_comes_free_however_its_holder_ends(site: UpSite) -> None:
     assert [end["state"] for end in ends] == ["cancelled", "timed_out", "failed", "failed", "succeeded"]
     assert [end["exclusion"] for end in ends] == ["released"] * 5
     assert (ends[2]["signal"], ends[3]["failure"]) == (9, "permanent")
+    assert (site.pool()["in_use"], site.pool()["waiting"]) == (0, 0)
+
+
+@pytest.mark.req("C03", "G03", "G04", "B04")
+def test_what_a_gate_or_a_budget_holds_takes_no_slot_and_gives_none_back(site: UpSite) -> None:
+    """C053, its last two: with one slot, what is held first starts later or never, and hides nothing behind it."""
+    refused, admitted = site.submit("gated"), site.submit("gated")
+    spent, over = (site.submit("--scope", "costly", "--", "true") for _ in range(2))
+    last = site.submit("--", "true")
+
+    for work, state in (
+        (refused, "held"),
+        (admitted, "held"),
+        (spent, "completed"),
+        (over, "held"),
+        (last, "completed"),
+    ):
+        site.await_state(work, state)
+
+    assert (site.pool()["in_use"], site.pool()["waiting"]) == (0, 0)
+    assert [each["subject"] for each in site.json("status")["needs_you"]] == [refused, admitted, over]
+    assert site.call("gate", "refuse", refused, "--reason", "no").returncode == 0
+    assert site.state(refused) == "cancelled"
+    assert site.call("gate", "admit", admitted).returncode == 0
+    assert site.call("work", "release", over).returncode == 0
+    for work in (admitted, over):
+        site.await_state(work, "completed")
+    assert site.json("work", "show", refused)["attempts"] == []
     assert (site.pool()["in_use"], site.pool()["waiting"]) == (0, 0)
 
 
