@@ -197,8 +197,8 @@ def turns_are_told_of_what_ended(history: History) -> list[str]:
         ended_seq = main.get(launch)
         if launch in main and (ended_seq is None or ended_seq >= event.seq):
             found.append(f"{name} was told while its process lived")
-        if launch in said and said[launch] != event.data["status"]:
-            found.append(f"{name} is {event.data['status']}, its program said {said[launch]}")
+        if said.get(launch) != event.data["status"]:
+            found.append(f"{name} is {event.data['status']}, its program said {said.get(launch)}")
     found += [
         f"a turn of {name} epoch {epoch} was told {count} times"
         for (name, epoch, _), count in told.items()

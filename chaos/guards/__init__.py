@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from chaos.guards import again, removals
+from chaos.guards import again, removals, spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,18 @@ _RAN_UNKNOWN = frozenset(
 
 _FORGOTTEN = _RAN_TWICE | _RAN_UNKNOWN | {"gates_open_under_a_live_pin", "one_leader_at_a_time", "epochs_only_rise"}
 """What follows when somebody goes on by what the store does not know any more."""
+
+_UNHEARD = frozenset(
+    {
+        "ends_are_as_declared",
+        "turns_are_told_of_what_ended",
+        "usage_is_all_that_was_reported",
+        "fates_are_true",
+        "waits_end",
+        "resumes_follow_their_wait",
+    }
+)
+"""What follows when something that was said does not count, or something else does."""
 
 GUARDS: tuple[Guard, ...] = (
     Guard("fence", "a write whose lease is over", removals.fence, "no_actor_broke"),
@@ -229,6 +241,61 @@ GUARDS: tuple[Guard, ...] = (
         "an input that takes effect twice",
         again.effect_spends_inputs,
         "no_input_is_consumed_twice",
+    ),
+    Guard(
+        "read_once",
+        "a line of an agent that counts again for whoever takes it over",
+        spoken.read_once,
+        "every_line_is_heard_once",
+        frozenset({"usage_is_all_that_was_reported", "usage_is_charged_once"}),
+    ),
+    Guard(
+        "last_words",
+        "an end written before the last words were read",
+        spoken.last_words,
+        "every_line_is_heard_once",
+        _UNHEARD,
+    ),
+    Guard(
+        "late_report",
+        "usage that is charged to nobody, as whoever ended its attempt had not heard of it",
+        spoken.late_report,
+        "usage_is_all_that_was_reported",
+    ),
+    Guard("belt_token", "a word of somebody else", spoken.belt_token, "the_belt_keeps_its_word", _UNHEARD),
+    Guard(
+        "declared_once",
+        "what one launch said applied to the next",
+        spoken.declared_once,
+        "turns_are_told_of_what_ended",
+        _UNHEARD | {"waits_end_by_what_they_wait_for", "no_actor_broke", "never_at_rest"},
+    ),
+    Guard("own_event", "a Work that wakes itself", spoken.own_event, "waits_end_by_what_they_wait_for"),
+    Guard(
+        "since_declared",
+        "a wait ended by what came before it; the schema behind it refuses",
+        spoken.since_declared,
+        "no_actor_broke",
+        _RAN_UNKNOWN | {"started_jobs_came_to_their_end"},
+    ),
+    Guard(
+        "settled_intents",
+        "an input that stays on its way to an attempt that is over",
+        spoken.settled_intents,
+        "intents_end_once",
+    ),
+    Guard(
+        "handed_in_order",
+        "an input that overtakes one for which there was no room",
+        spoken.handed_in_order,
+        "words_reach_whom_they_are_for",
+    ),
+    Guard(
+        "resume_limit",
+        "a resume beyond a limit",
+        spoken.resume_limit,
+        "slots_are_kept",
+        frozenset({"capacity_is_kept"}),
     ),
     Guard(
         "live_lease",
