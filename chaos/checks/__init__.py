@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from chaos.checks import (
     actors,
     budgets,
+    chains,
     inputs,
     jobs,
     launches,
@@ -68,6 +69,8 @@ CHECKS: tuple[Check, ...] = (
     speech.ends_are_as_declared,
     speech.turns_are_told_of_what_ended,
     speech.usage_is_all_that_was_reported,
+    chains.handoffs_go_on_once,
+    chains.chains_keep_within_their_depth,
     words.intents_end_once,
     words.fates_are_true,
     words.words_reach_whom_they_are_for,

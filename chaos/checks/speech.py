@@ -17,7 +17,7 @@ from shared.model.outcome import Declaration
 from shared.policy.steps import is_final_attempt
 from shared.store.contract import PERSON, Event
 
-TURN, TOKENS = "execution.turn", "tokens"
+TURN, TOKENS, REFUSED = "execution.turn", "tokens", "causality.refused"
 Launch = tuple[AttemptId, int]
 
 
@@ -153,6 +153,11 @@ def _words(history: History) -> dict[Launch, tuple[int | None, Said | None]]:
     return words
 
 
+def last_words(history: History) -> dict[Launch, Said]:
+    """The last that each launch said of its end."""
+    return {launch: last for launch, (_, last) in _words(history).items() if last is not None}
+
+
 def _expected(status: int, last: Said | None) -> tuple[str, object]:
     fields = {} if last is None else last.fields
     by_status = (AttemptState.SUCCEEDED, None) if status == 0 else (AttemptState.FAILED, FailureClass.KNOWN)
@@ -204,7 +209,11 @@ def turns_are_told_of_what_ended(history: History) -> list[str]:
         for (name, epoch, _), count in told.items()
         if count > 1
     ]
-    epochs = {(name, epoch) for name, epoch, _ in told}
+    epochs = {(name, epoch) for name, epoch, _ in told} | {
+        (event.attempt_id, event.epoch)
+        for event in history.events
+        if event.kind == REFUSED and event.data["derived"] == "turn"
+    }
     return found + [
         f"{launch[0]}.{launch[1]} said a turn, and it was not told"
         for launch in said

@@ -285,6 +285,20 @@ GUARDS: tuple[Guard, ...] = (
         "intents_end_once",
     ),
     Guard(
+        "chain_limit",
+        "a chain that is too long",
+        spoken.chain_limit,
+        "chains_keep_within_their_depth",
+        frozenset({"inputs_are_kept", "no_input_is_lost"}),
+    ),
+    Guard(
+        "handoff_asked",
+        "a handoff that goes on though its binding does not say so",
+        spoken.handoff_asked,
+        "handoffs_go_on_once",
+        frozenset({"inputs_are_kept", "no_input_is_lost", "jobs_are_one_set"}),
+    ),
+    Guard(
         "handed_in_order",
         "an input that overtakes one for which there was no room",
         spoken.handed_in_order,

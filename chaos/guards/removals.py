@@ -187,7 +187,7 @@ def queue() -> AbstractContextManager[None]:
 
 
 def returned_inputs() -> AbstractContextManager[None]:
-    return replaced(ends, "RETURN_INPUTS", "SELECT ?")
+    return in_sql(ends, "WHERE consumed_by = :attempt", "WHERE consumed_by = :attempt AND 0")
 
 
 def live_lease() -> AbstractContextManager[None]:

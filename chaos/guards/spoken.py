@@ -7,12 +7,13 @@ from typing import Any
 
 import coordinator.resumes
 import worker.belt
-import worker.stopping
 import worker.streams
+import worker.unread
 from chaos.guards.removals import all_of, in_sql, replaced
+from shared.model.outcome import OutcomeKind
 from shared.model.stream import Place, Stream
 from shared.policy.capacity import Limits, choose_starts
-from shared.store.sqlite import agents, ends, wakes
+from shared.store.sqlite import agents, chains, ends, wakes
 
 
 def read_once() -> AbstractContextManager[None]:
@@ -39,7 +40,7 @@ def late_report() -> AbstractContextManager[None]:
     def without(_outputs: Any, _order: Any, *, then: Any, **_others: Any) -> None:
         then()
 
-    return replaced(worker.stopping.UnreadOutputs, "read", without)
+    return replaced(worker.unread.UnreadOutputs, "read", without)
 
 
 def belt_token() -> AbstractContextManager[None]:
@@ -49,7 +50,7 @@ def belt_token() -> AbstractContextManager[None]:
 
 def declared_once() -> AbstractContextManager[None]:
     """What was applied at the end of one launch is applied again at the end of the next."""
-    return in_sql(wakes, "AND applied_epoch IS NULL RETURNING key", "AND 0 RETURNING key")
+    return in_sql(chains, "AND applied_epoch IS NULL RETURNING key", "AND 0 RETURNING key")
 
 
 def own_event() -> AbstractContextManager[None]:
@@ -65,6 +66,16 @@ def since_declared() -> AbstractContextManager[None]:
 def settled_intents() -> AbstractContextManager[None]:
     """The end of an attempt leaves open what it was still to be told."""
     return in_sql(ends, "AND settled_at_us IS NULL RETURNING number, fate", "AND 0 RETURNING number, fate")
+
+
+def chain_limit() -> AbstractContextManager[None]:
+    """Attempts set each other off for ever."""
+    return replaced(chains, "derive", lambda depth, _pinned: depth + 1)
+
+
+def handoff_asked() -> AbstractContextManager[None]:
+    """Every handoff goes on, whatever its binding says."""
+    return replaced(chains, "asks_to_continue", lambda outcome, _pinned: outcome.kind is OutcomeKind.HANDOFF)
 
 
 def handed_in_order() -> AbstractContextManager[None]:

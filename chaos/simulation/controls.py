@@ -16,8 +16,8 @@ from chaos.guards import GUARDS, Guard
 from chaos.simulation.harm import Harm, Kind
 from chaos.simulation.homes import forget_template
 from chaos.simulation.jobs import Job
-from chaos.simulation.programs import AGENT, BELT, TURN, Act, Deed, Part
 from chaos.simulation.run import DEFAULTS, Options, Outcome, simulate
+from chaos.simulation.spoken_scenes import SPOKEN_SCENES
 from shared.boundary import Boundary, Side
 from shared.model.instant import US_PER_MS, US_PER_S
 
@@ -32,52 +32,6 @@ HALF_SECOND = Job(500 * US_PER_MS)
 SECONDS = Job(1_500 * US_PER_MS)
 LEAVES_ONE = Job(200 * US_PER_MS, straggler_us=1_500 * US_PER_MS, is_safe=True)
 STUBBORN = Job(10 * US_PER_S, ignores_term=True)
-
-TALKER = Job(
-    1,
-    voice=AGENT,
-    parts=(
-        Part(
-            (
-                Deed(Act.NOISE, count=3),
-                Deed(Act.SLEEP, us=200 * US_PER_MS),
-                Deed(Act.USAGE, count=2),
-                Deed(Act.SLEEP, us=US_PER_S),
-                Deed(Act.USAGE, count=3),
-                Deed(Act.TURN, word="done"),
-                Deed(Act.RESULT, word="permanent"),
-            )
-        ),
-    ),
-)
-"""Says much, reads nothing, and fails for good."""
-LISTENER = Job(
-    1,
-    voice=AGENT,
-    parts=(Part((Deed(Act.TAKE, us=1), Deed(Act.SLEEP, us=3 * US_PER_MS)) * 2_000),),
-)
-"""Reads what it is told, now and then, all there is."""
-WAITER = Job(
-    1,
-    voice=BELT,
-    keys=("pr-1",),
-    parts=(
-        Part(
-            (
-                Deed(Act.GARBAGE),
-                Deed(Act.WAIT, word=TURN, key="pr-1", us=3 * US_PER_S, flag=True),
-                Deed(Act.TURN, word="done"),
-            )
-        ),
-        Part((Deed(Act.RESULT, word="completed"),)),
-    ),
-)
-"""Says that its turn is over and waits for that of another, with its own key."""
-WAITS_FOR_EVENTS = (Part((Deed(Act.SLEEP, us=500 * US_PER_MS), Deed(Act.WAIT, word="go", us=US_PER_S, flag=True))),)
-WAITS_AND_WORKS = (
-    Part((Deed(Act.WAIT, us=US_PER_S, flag=True),)),
-    Part((Deed(Act.SLEEP, us=3 * US_PER_S), Deed(Act.RESULT, word="completed"))),
-)
 
 Scene = Callable[[random.Random], Options]
 
@@ -300,61 +254,8 @@ def _fed(_chance: random.Random) -> Options:
     return Options(plan=(), jobs=(replace(SECONDS, inputs=4),) * 2)
 
 
-def _taken_over(chance: random.Random) -> Options:
-    """Workers die while they listen to agents."""
-    crashes = _hits(chance, Kind.CRASH, "worker", Boundary.STREAM_COMMIT, Side.AFTER, nths=range(1, 6), count=2)
-    return Options(plan=crashes, jobs=(TALKER,) * 3)
-
-
-def _talking(_chance: random.Random) -> Options:
-    return Options(plan=(), jobs=(TALKER,) * 3)
-
-
-def _interrupted(chance: random.Random) -> Options:
-    """Agents are interrupted while they speak."""
-    interrupts = tuple(Harm(Kind.INTERRUPT, step=chance.randint(120, 400), work=work) for work in (1, 2, 3))
-    return Options(plan=interrupts, jobs=(TALKER,) * 3)
-
-
-def _told(chance: random.Random) -> Options:
-    """Agents are told things that they do not read."""
-    injects = tuple(Harm(Kind.INJECT, step=chance.randint(120, 300), work=work) for work in (1, 2, 3, 1, 2, 3))
-    return Options(plan=injects, jobs=(TALKER,) * 3)
-
-
-def _much_told(chance: random.Random) -> Options:
-    """An agent is told more at once than has room, and begins to read meanwhile."""
-    injects = tuple(Harm(Kind.INJECT, step=step, work=1) for step in sorted(chance.sample(range(20, 80), 12)))
-    return Options(plan=injects, jobs=(LISTENER,))
-
-
-def _waiting(_chance: random.Random) -> Options:
-    """Each waits for a turn of its own or of another, and goes on then."""
-    return Options(plan=(), jobs=(WAITER,) * 3)
-
-
-def _published_before(chance: random.Random) -> Options:
-    """What is waited for was published before."""
-    events = tuple(Harm(Kind.PUBLISH, step=step, work=1) for step in chance.sample(range(20, 200), 6))
-    return Options(plan=events, jobs=(replace(WAITER, parts=WAITS_FOR_EVENTS),) * 3)
-
-
-def _resumed_at_once(_chance: random.Random) -> Options:
-    """Many go on at the same time."""
-    return Options(plan=(), jobs=(replace(WAITER, parts=WAITS_AND_WORKS, scope="ops"),) * 6)
-
-
 SCENES: dict[str, Scene] = {
-    "read_once": _taken_over,
-    "last_words": _talking,
-    "late_report": _interrupted,
-    "belt_token": _waiting,
-    "declared_once": _waiting,
-    "own_event": _waiting,
-    "since_declared": _published_before,
-    "settled_intents": _told,
-    "handed_in_order": _much_told,
-    "resume_limit": _resumed_at_once,
+    **SPOKEN_SCENES,
     "timer_fires_once": _retried,
     "timer_is_due": _retried,
     "retry_event": _retried,

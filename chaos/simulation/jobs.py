@@ -47,7 +47,7 @@ class Job:
         inputs: It is standing, and gets so many inputs; 0: it runs once.
         voice: It speaks, by this door, and plays one of its parts in each launch; "": it says nothing.
         is_deaf: What it is to be told while it runs cannot be handed to it; `drops`: its binding gives such inputs up.
-        keys: Correlation keys of its Work.
+        keys: Correlation keys of its Work; `goes_on`: where it hands off, the next attempt follows at once.
     """
 
     lasts_us: int
@@ -69,6 +69,7 @@ class Job:
     is_deaf: bool = False
     drops: bool = False
     keys: tuple[str, ...] = ()
+    goes_on: bool = False
 
     def part(self, launches: int) -> Part:
         """What it does in the launch that comes after so many others."""
@@ -123,6 +124,7 @@ def _speaking(chance: random.Random, job: Job) -> Job:
         parts=draw_parts(chance, voice),
         is_deaf=voice == AGENT and chance.random() < 0.1,
         drops=chance.random() < 0.5,
+        goes_on=bool(job.inputs) and chance.random() < 0.6,
         keys=tuple(sorted(chance.sample(WORDS, chance.choice((0, 0, 1, 2))))),
     )
 

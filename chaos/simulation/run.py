@@ -27,6 +27,7 @@ from shared.boundary import Boundary, Side
 from shared.model.budget import Budget, Per
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.settings import (
+    DEFAULT,
     Binding,
     Config,
     Exponential,
@@ -36,11 +37,13 @@ from shared.model.settings import (
     ScopeConfig,
     Settings,
 )
+from shared.model.work import WorkKind
 
 REST_BOUND_US = 1_800 * US_PER_S
 """Elapsed virtual time within which everything must have come to rest."""
 SCOPE_LIMITS = ((0, 0), (1, 0), (2, 1))
 """Of a scope and of the one below it; 0 is none."""
+DEPTHS = (DEFAULT.settings.causal_depth, DEFAULT.settings.causal_depth, 2, 1)
 STEPS_BOUND = 60_000
 HOLDS = 0.3
 """Of the histories, those with budgets and approvals."""
@@ -210,6 +213,8 @@ def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random
             replay="safe" if job.is_safe else "never",
             executor="agent" if job.voice == AGENT else "shell",
             on_inject_error="drop" if job.drops else "queue",
+            continues=job.goes_on,
+            kind=WorkKind.STANDING if job.inputs else WorkKind.RUN_ONCE,
         )
         for number, job in enumerate(jobs, start=1)
         if job.needs_binding
@@ -217,7 +222,7 @@ def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random
     plain = Binding("plain", command, timeout_us=long_us, grace_us=grace_us)
     short = Binding("short", command, timeout_us=SHORT_US, grace_us=grace_us)
     upper, lower = chance.choice(SCOPE_LIMITS)
-    settings = replace(settings, concurrency=chance.choice((1, 2, 4)))
+    settings = replace(settings, concurrency=chance.choice((1, 2, 4)), causal_depth=chance.choice(DEPTHS))
     scopes = (ScopeConfig("ops", upper), ScopeConfig("ops/backup", lower))
     return Config(settings, scopes, (*sorted(own, key=lambda binding: binding.name), plain, short))
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from chaos.history import History
 from shared.ids import AttemptId, WorkId
+from shared.model.outcome import Declaration, DeclarationKind
 from shared.model.usage import usage_of
 from shared.store.contract import Event
 from tests.support.clean_histories import index_of, with_changed_event, with_event
@@ -15,6 +16,7 @@ from tests.support.speech_histories import (
     A1,
     A2,
     A3,
+    A4,
     told_of,
     with_said,
     with_told,
@@ -44,7 +46,10 @@ def word_forgotten(history: History) -> History:
 
 
 def word_never_said(history: History) -> History:
-    return with_said(history, "turn", A2, key="d9.9", is_answered=False)
+    first = history.declarations[A2][0]
+    body = json.dumps({"inputs": [2]})
+    more = replace(first, declaration=Declaration("d9.9", DeclarationKind.CONSUMED, body))
+    return replace(history, declarations={**history.declarations, A2: (*history.declarations[A2], more)})
 
 
 def ended_otherwise(history: History) -> History:
@@ -117,7 +122,28 @@ def told_another_wake(history: History) -> History:
     return with_told(history, "start", A1, wake=1)
 
 
+def goes_on_twice(history: History) -> History:
+    told = history.events[index_of(history, "tenure.handoff", A4)]
+    return _in_place_of(history, "segment.phases", A4, told)
+
+
+def goes_on_without_input(history: History) -> History:
+    told = history.events[index_of(history, "tenure.handoff", A4)]
+    events = [
+        replace(event, data={**event.data, "cause": None}) if event.data.get("cause") == told.seq else event
+        for event in history.events
+    ]
+    return replace(history, events=tuple(events))
+
+
+def too_deep(history: History) -> History:
+    snapshots = {**history.snapshots, A4: replace(history.snapshots[A4], depth_max=0)}
+    return replace(history, snapshots=snapshots)
+
+
 SPEECH_FAULTS: dict[str, list[Callable[[History], History]]] = {
+    "handoffs_go_on_once": [goes_on_twice, goes_on_without_input],
+    "chains_keep_within_their_depth": [too_deep],
     "every_line_is_heard_once": [line_lost, line_read_twice, line_left_unread],
     "the_belt_keeps_its_word": [word_forgotten, word_never_said],
     "ends_are_as_declared": [ended_otherwise, other_status],

@@ -37,17 +37,19 @@ TELLS = Job(
     parts=(Part((Deed(Act.USAGE, count=2), Deed(Act.TURN, word="stuck"), Deed(Act.RESULT, word="failed"))),),
 )
 SLEEPS = Job(1, ignores_term=True, voice=AGENT, parts=(Part((Deed(Act.TAKE, us=20 * US_PER_S),)),))
+HANDS_OFF = Job(1, voice=BELT, inputs=1, goes_on=True, parts=(Part((Deed(Act.RESULT, word="handoff"),)),))
+"""Standing; its second attempt follows its first."""
 PLAN = (
     Harm(Kind.INJECT, step=180, work=1),
     Harm(Kind.INJECT, step=190, work=1),
     Harm(Kind.INTERRUPT, step=400, work=3),
 )
-A1, A2, A3 = AttemptId("w1.1"), AttemptId("w2.1"), AttemptId("w3.1")
+A1, A2, A3, A4 = (AttemptId(f"w{number}.1") for number in range(1, 5))
 
 
 def overheard() -> Outcome:
     """Played without harm."""
-    return simulate(7, Options(jobs=(LISTENS, TELLS, SLEEPS), plan=PLAN, holds=False))
+    return simulate(7, Options(jobs=(LISTENS, TELLS, SLEEPS, HANDS_OFF), plan=PLAN, holds=False))
 
 
 def with_said(history: History, kind: str, attempt_id: AttemptId, **changes: Any) -> History:
