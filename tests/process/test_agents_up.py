@@ -17,6 +17,7 @@ import pytest
 from shared.boundary import Boundary, Side
 from tests.support.checkout import ROOT
 from tests.support.processes import Reaper
+from tests.support.protocol import FROM_PROGRAM, faults
 from tests.support.up_sites import UpSite, alive
 from tests.support.waiting import wait_until
 
@@ -87,6 +88,8 @@ def test_the_examples_of_the_page_run_as_the_page_says(site: UpSite) -> None:
     stream = attempt(site, f"{talks}.1")["stream"]
     assert stream["lines"] == len(site.printed(talks).splitlines())
     assert (stream["refused"], stream["unknown"]) == (0, {})
+    said = [json.loads(line) for work in (small, talks) for line in site.printed(work).splitlines()]
+    assert [fault for message in said for fault in faults(FROM_PROGRAM, message)] == []
     assert (site.home / "attempts" / f"{talks}.1.1" / "input-3").read_bytes() == (ROOT / "shared/cli.py").read_bytes()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.checkout import ROOT
+from tests.support.protocol import FROM_PROGRAM, faults
 from tests.support.up_sites import UpSite
 from tests.support.waiting import wait_until
 
@@ -81,6 +82,9 @@ def test_an_agent_asks_holds_no_slot_and_goes_on_with_the_answer(site: UpSite, s
 
     assert needs(site) == []
     assert site.json("work", "show", work)["attempts"][0]["epoch"] == 2, "the same attempt went on"
+    spoken = [json.loads(line) for line in site.printed(work).splitlines()]
+    assert {message["type"] for message in spoken} >= {"wait", "result"}
+    assert [fault for message in spoken for fault in faults(FROM_PROGRAM, message)] == []
 
 
 @pytest.mark.req("O08")

@@ -19,6 +19,7 @@ from shared.model.work import Reason, WorkState
 from shared.process.channel import Handed
 from shared.store.contract import Store
 from tests.support.hosts import Shim
+from tests.support.protocol import disagreement, require_told
 from tests.support.sites import Bench, Site
 from worker.executors.agent import AgentExecutor
 from worker.executors.claude_code import ClaudeCodeExecutor
@@ -60,6 +61,7 @@ def start(site: Site, binding: str = "talk", *, input_: bytes | None = b"first")
 
 def say(shim: Shim, *messages: object) -> None:
     for message in messages:
+        assert isinstance(message, bytes) or message == {"type": "later"} or disagreement(message) is None
         shim.out += (message if isinstance(message, bytes) else json.dumps(message).encode()) + b"\n"
 
 
@@ -107,6 +109,7 @@ def started(site: Site, inputs: tuple[bytes, ...]) -> tuple[dict[str, object], d
     assert spec.stdin is not None
     assert len(spec.stdin) <= 4096, "it has to fit into an empty pipe, whole"
     assert spec.stdin.endswith(b"\n")
+    require_told(spec.stdin)
     assert spec.env["KEY"] == "layer"
     return json.loads(spec.stdin), dict(spec.files)
 

@@ -82,6 +82,8 @@ def understand(message: Mapping[str, object], key: str) -> Heard:
         return Heard(declarations=(declaration_of(key, kind, body),))
     match kind:
         case "result":
+            if "kind" in body:
+                raise DeclarationError("result: knows no `kind`; it has an `outcome`")
             body["kind"] = body.pop("outcome", None)
             return Heard(declarations=(declaration_of(key, "outcome", body),))
         case "usage":
