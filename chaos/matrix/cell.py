@@ -62,6 +62,7 @@ class Scene(StrEnum):
     PARKING = "parking"  # a job has asked to wait for an event, and ends
     WAKING = "waking"  # a parked job, and the event comes that it waits for
     DOZING = "dozing"  # a parked job, and the time comes until which it waits
+    CROWD = "crowd"  # more parked jobs than one commit wakes, and the event comes that all of them wait for
     COMMAND = "command"  # a person calls for it
     INTERRUPT = "interrupt"  # a person interrupts an agent that runs
     NEW_HOME = "new home"  # nobody was here before
@@ -94,6 +95,7 @@ class Kept(StrEnum):
     INPUTS = "every input was seen once, taken once, and its intent says so"
     HANDED_ON = "the interrupted attempt's inputs are the next one's, which began once"
     RESUMED_ONCE = "it was parked once, woken once by the one event that there is for it, and went on one epoch later"
+    ALL_RESUMED = "everybody who waited for that event was woken by it, each once"
     ONE_INTENT = "what was asked for was accepted once"
 
 

@@ -130,14 +130,16 @@ class Hold(Errand):
 
 
 class Publish(Errand):
-    """`tenure event publish`, of what a parked job waits for."""
+    """`tenure event publish --key`, of what a parked job waits for."""
+
+    has_key = True
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         stage.about = self._waiting = submit_waiting(stage)
         await_started(stage, self._waiting)
         await_parked(stage, self._waiting)
-        self.words = ("event", "publish", EVENT, "--correlate", self._waiting)
+        self.words = ("event", "publish", EVENT, "--correlate", self._waiting, "--key", f"{self._waiting}-go")
 
     def is_done(self) -> bool:
         """See `Errand.is_done`."""

@@ -17,6 +17,7 @@ from shared.model.attempt import Attempt, AttemptState
 from shared.model.event import TIMER_EVENT, TURN_EVENT
 from shared.model.intent import Fate, IntentKind
 from shared.model.outcome import DeclarationKind
+from shared.model.wait import WAKES_MAX
 from shared.store.contract import Event
 
 Keeps = Callable[[History, WorkId], Iterator[str]]
@@ -136,6 +137,26 @@ def _resumed_once(history: History, work_id: WorkId) -> Iterator[str]:
         yield f"event {ending} came for it, {satisfied[0].data['by_seq']} ended the wait, the program was told {told}"
 
 
+def _all_resumed(history: History, work_id: WorkId) -> Iterator[str]:
+    waits = [event for event in history.events if event.kind == "wait.registered"]
+    kinds = {event.data["type"] for event in waits if event.attempt_id and work_of(event.attempt_id) == work_id}
+    crowd = [event.attempt_id for event in waits if event.data["type"] in kinds]
+    published = [
+        event.seq for event in history.events if event.kind == "event.published" and event.data["type"] in kinds
+    ]
+    if len(crowd) <= WAKES_MAX or len(published) != 1:
+        yield f"{len(crowd)} waited with {work_id}, for {len(published)} events"
+    ended = Counter(
+        (event.attempt_id, event.data["by_seq"]) for event in history.events if event.kind == "wait.satisfied"
+    )
+    woken = Counter(event.attempt_id for event in history.events if event.kind == "attempt.woken")
+    for name in crowd:
+        if [count for (other, _), count in ended.items() if other == name] != [1] or woken[name] != 1:
+            yield f"{name} was woken {woken[name]} times"
+        elif (name, published[0]) not in ended:
+            yield f"{name} was woken by another event than {published}"
+
+
 def _one_intent(history: History, work_id: WorkId) -> Iterator[str]:
     intents = history.intents.get(work_id, ())
     accepted = [event for event in _events(history, work_id) if event.kind == "intent.recorded"]
@@ -154,6 +175,7 @@ KEEPS: dict[Kept, Keeps] = {
     Kept.INPUTS: _inputs,
     Kept.HANDED_ON: _handed_on,
     Kept.RESUMED_ONCE: _resumed_once,
+    Kept.ALL_RESUMED: _all_resumed,
     Kept.ONE_INTENT: _one_intent,
 }
 

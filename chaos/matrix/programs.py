@@ -6,10 +6,12 @@ before the valve opens. Rule: docs/agent-protocol.md; requirements O06, O08, O15
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Protocol
 
 from chaos.job import Job
@@ -23,6 +25,7 @@ from shared.boundary import Boundary
 from shared.ids import WorkId
 from shared.model.event import NewEvent
 from shared.model.intent import Fate, IntentKind
+from shared.model.wait import WAKES_MAX
 from shared.model.work import NewWork, WorkState
 from shared.policy.capacity import POOL_AGENTS, POOL_JOBS
 
@@ -34,6 +37,10 @@ Told = Mapping[str, object]
 _SAYS = asdict(manners.Scene(Ends.COMPLETED, turns=("done",)))
 _WAITS = asdict(manners.Scene(Ends.PARKS, uses=0, event=EVENT))
 _DOZES = asdict(manners.Scene(Ends.PARKS, uses=0, timer="3s"))
+_WAITER = Path(__file__).with_name("waiter.py")
+MORE = 3
+"""Jobs of a crowd that are left when one commit has woken as many as it may."""
+_crowds = itertools.count(1)
 _PLAYER = (sys.executable, "-P", "-m", "chaos.matrix.player")
 
 
@@ -107,6 +114,16 @@ def _submit(stage: Stage, work: NewWork, pool: str) -> WorkId:
     return found
 
 
+def _submit_crowd(stage: Stage, *, is_cued: bool = False) -> WorkId:
+    """More jobs than one commit wakes, that wait for the same event; the last of them."""
+    del is_cued
+    event = f"crowd.{next(_crowds)}"
+    command = (sys.executable, "-I", "-S", str(_WAITER), str(stage.harness.witness.path), event)
+    crowd = stage.harness.submit_commands([command] * (WAKES_MAX + MORE))
+    stage.harness.jobs += [Job(work_id, 0, output=None) for work_id in crowd]
+    return crowd[-1]
+
+
 def inject(stage: Stage, work_id: WorkId, *, is_long: bool = False) -> None:
     """Hand an input to a Work."""
     body = b"x" * LONG_BYTES if is_long else b"hello"
@@ -154,6 +171,28 @@ def _await_started_and_parked(stage: Stage, work_id: WorkId) -> None:
     await_parked(stage, work_id)
 
 
+def _await_crowd_parked(stage: Stage, _work_id: WorkId) -> None:
+    """Wait until all of them wait: nothing else is under way."""
+    stage.harness.wait_quiet()
+
+
+def _publish_to_crowd(stage: Stage, work_id: WorkId, _cell: Cell) -> None:
+    awaited = stage.harness.read(lambda tx: tx.awaited(work_id))
+    assert awaited is not None, "it is parked"
+    assert awaited.event_type is not None, "for an event"
+    event = NewEvent(awaited.event_type, None, "null", "drill")
+    stage.harness.store.write(lambda tx: tx.publish(event))
+
+
+def _await_crowd_over(stage: Stage, work_id: WorkId) -> None:
+    """Wait until nobody waits any more."""
+
+    def are_woken() -> bool:
+        return not stage.harness.read(lambda tx: tx.works(states=(WorkState.WAITING,), after=0, limit=1))
+
+    stage.await_work(work_id, lambda _: are_woken(), "and all that waited with it were woken")
+
+
 def _await_end(stage: Stage, work_id: WorkId) -> None:
     stage.await_mark(work_id, Mark.END)
     stage.await_shim_gone(work_id)
@@ -187,6 +226,7 @@ PLOTS = {
     Scene.HAND_OVER: Plot(submit_agent, await_started, _hand_over, _at_once, await_taken),
     Scene.SPEAKING: Plot(_submit_speaking, await_started, _by_itself, _at_once, Stage.await_held),
     Scene.PARKING: Plot(submit_waiting, _await_declared, _by_itself, _await_end, _wake),
+    Scene.CROWD: Plot(_submit_crowd, _await_crowd_parked, _publish_to_crowd, _at_once, _await_crowd_over),
     Scene.DOZING: Plot(_submit_dozing, _await_started_and_parked, _by_itself, _at_once, Stage.await_held),
     Scene.WAKING: Plot(submit_waiting, _await_started_and_parked, _publish, _at_once, Stage.await_held),
 }

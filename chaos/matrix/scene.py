@@ -50,7 +50,7 @@ def set_scene(stage: Stage, cell: Cell) -> WorkId | None:
             if cell.scene is Scene.LOST_PIN:
                 stage.await_shim_gone(work_id)
             return work_id
-        case Scene.WAKING | Scene.DOZING:
+        case Scene.WAKING | Scene.DOZING | Scene.CROWD:
             return _parked(stage, PLOTS[cell.scene])
         case Scene.LOST_END:
             work_id = _lose_worker(stage, cell.role)
@@ -70,7 +70,7 @@ def submit(stage: Stage, cell: Cell) -> WorkId:
 
 
 def _parked(stage: Stage, plot: Plot) -> WorkId:
-    """A job that waits; the coordinator has left."""
+    """A job that waits, or many of them; the coordinator has left."""
     stage.ensure(COORDINATOR)
     stage.ensure(WORKER)
     work_id = plot.submit(stage)

@@ -20,6 +20,7 @@ from shared.model.intent import Fate, Intent, IntentKind
 from shared.model.outcome import Declaration, DeclarationKind, Recorded
 from shared.model.stream import Place, Stream
 from shared.model.usage import Usage
+from shared.model.wait import WAKES_MAX
 from shared.store.contract import Event
 from tests.support.histories import a_history, an_attempt
 
@@ -105,6 +106,19 @@ def slept() -> History:
     return replace(history, events=tuple(elapsed if one.seq == 2 else one for one in history.events))
 
 
+def crowd() -> History:
+    """More attempts than one commit wakes, and the one event that all of them waited for."""
+    names = [A1, *(AttemptId(f"w{number}.1") for number in range(2, WAKES_MAX + 2))]
+    events = [event(1, "event.published", type="crowd.1", correlate=None)]
+    for seq, name in enumerate(names, start=1):
+        events += [
+            event(1_000 + seq, "wait.registered", name, 1, type="crowd.1"),
+            event(2_000 + seq, "wait.satisfied", name, 1, by_seq=1),
+            event(3_000 + seq, "attempt.woken", name, 2),
+        ]
+    return a_history(events=tuple(events))
+
+
 def with_attempt(case: History, **changes: Any) -> History:
     return replace(case, attempts={**case.attempts, A1: replace(case.attempts[A1], **changes)})
 
@@ -137,6 +151,7 @@ def without_notes(case: History, word: Word, attempt_id: AttemptId = A1) -> Hist
         (interrupted, frozenset({Kept.HANDED_ON, Kept.ONE_INTENT})),
         (resumed, frozenset({Kept.RESUMED_ONCE})),
         (slept, frozenset({Kept.RESUMED_ONCE})),
+        (crowd, frozenset({Kept.ALL_RESUMED})),
     ],
 )
 def test_what_is_as_the_programs_noted_it_is_kept(case: Callable[[], History], keeps: frozenset[Kept]) -> None:
@@ -209,6 +224,29 @@ BREAKS: list[tuple[str, Kept, Callable[[], History]]] = [
     ),
     ("published twice", Kept.RESUMED_ONCE, lambda: with_events(resumed(), event(9, "event.published", correlate="w1"))),
     ("its time came twice", Kept.RESUMED_ONCE, lambda: with_events(slept(), event(9, "wait.elapsed", A1, 1))),
+    (
+        "one of many was woken twice",
+        Kept.ALL_RESUMED,
+        lambda: with_events(crowd(), event(9_001, "attempt.woken", AttemptId("w9.1"), 3)),
+    ),
+    (
+        "one of many was never woken",
+        Kept.ALL_RESUMED,
+        lambda: replace(crowd(), events=tuple(one for one in crowd().events if one.seq != 3_009)),
+    ),
+    (
+        "one of many was woken by another event",
+        Kept.ALL_RESUMED,
+        lambda: replace(
+            crowd(),
+            events=tuple(replace(one, data={"by_seq": 7}) if one.seq == 2_009 else one for one in crowd().events),
+        ),
+    ),
+    (
+        "there were not many",
+        Kept.ALL_RESUMED,
+        lambda: replace(crowd(), events=tuple(one for one in crowd().events if one.seq % 1_000 < 9)),
+    ),
     ("ran twice after it was woken", Kept.RESUMED_ONCE, lambda: with_notes(resumed(), *resumed().notes)),
     ("never heard what woke it", Kept.RESUMED_ONCE, lambda: without_notes(resumed(), Word.BEGAN)),
 ]
@@ -216,7 +254,12 @@ BREAKS: list[tuple[str, Kept, Callable[[], History]]] = [
 
 @pytest.mark.parametrize(("what", "kept", "case"), BREAKS, ids=[what for what, *_ in BREAKS])
 def test_what_is_not_kept_is_found_by_that_alone(what: str, kept: Kept, case: Callable[[], History]) -> None:
-    sets = (SPOKEN, frozenset({Kept.HANDED_ON, Kept.ONE_INTENT}), frozenset({Kept.RESUMED_ONCE}))
+    sets = (
+        SPOKEN,
+        frozenset({Kept.HANDED_ON, Kept.ONE_INTENT}),
+        frozenset({Kept.RESUMED_ONCE}),
+        frozenset({Kept.ALL_RESUMED}),
+    )
     keeps = next(each for each in sets if kept in each)
 
     found = broken(case(), W, keeps)

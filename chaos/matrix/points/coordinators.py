@@ -61,6 +61,14 @@ COORDINATOR_POINTS = (
     _coordinator(Boundary.TIMER_COMMIT, BOTH, _alike(TRIED_AGAIN), Scene.RETRY),
     # So it is for the time of a wait: the resume is another commit.
     _coordinator(Boundary.TIMER_COMMIT, BOTH, _alike(RESUMED), Scene.DOZING, WAITS),
+    # Whoever published has woken as many as one commit may; it is gone on with by whoever leads.
+    _coordinator(
+        Boundary.EVENT_COMMIT,
+        BOTH,
+        _alike(RESUMED, frozen=RESUMED | RELAUNCHED, all_frozen=RESUMED | RELAUNCHED),
+        Scene.CROWD,
+        frozenset({Kept.ALL_RESUMED}),
+    ),
     # A resume is a claim, of an attempt that was there before.
     _coordinator(
         Boundary.WAKE_COMMIT,
