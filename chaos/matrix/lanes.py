@@ -25,7 +25,7 @@ from chaos.harness import become_subreaper, kill_below
 from chaos.matrix.cell import Cell, Played
 from chaos.shapes import shaped
 
-CELL_BOUND_S = 150.0
+CELL_BOUND_S = 240.0
 """Longer than all the bounded waits of a cell together ever take; whoever exceeds it hangs."""
 LEAVE_BOUND_S = 20.0
 MS_PER_S = 1_000

@@ -26,7 +26,7 @@ from shared.ids import WorkId
 from shared.model.event import NewEvent
 from shared.model.intent import Fate, IntentKind
 from shared.model.wait import WAKES_MAX
-from shared.model.work import NewWork, WorkState
+from shared.model.work import NewWork, Work, WorkState
 from shared.policy.capacity import POOL_AGENTS, POOL_JOBS
 
 EVENT = "matrix.go"
@@ -38,8 +38,9 @@ _SAYS = asdict(manners.Scene(Ends.COMPLETED, turns=("done",)))
 _WAITS = asdict(manners.Scene(Ends.PARKS, uses=0, event=EVENT))
 _DOZES = asdict(manners.Scene(Ends.PARKS, uses=0, timer="3s"))
 _WAITER = Path(__file__).with_name("waiter.py")
-MORE = 3
-"""Jobs of a crowd that are left when one commit has woken as many as it may."""
+CROWD = WAKES_MAX + 3
+"""Some are left when one commit has woken as many as it may."""
+CROWD_BOUND_S = 60.0
 _crowds = itertools.count(1)
 _PLAYER = (sys.executable, "-P", "-m", "chaos.matrix.player")
 
@@ -119,7 +120,7 @@ def _submit_crowd(stage: Stage, *, is_cued: bool = False) -> WorkId:
     del is_cued
     event = f"crowd.{next(_crowds)}"
     command = (sys.executable, "-I", "-S", str(_WAITER), str(stage.harness.witness.path), event)
-    crowd = stage.harness.submit_commands([command] * (WAKES_MAX + MORE))
+    crowd = stage.harness.submit_commands([command] * CROWD)
     stage.harness.jobs += [Job(work_id, 0, output=None) for work_id in crowd]
     return crowd[-1]
 
@@ -171,9 +172,10 @@ def _await_started_and_parked(stage: Stage, work_id: WorkId) -> None:
     await_parked(stage, work_id)
 
 
-def _await_crowd_parked(stage: Stage, _work_id: WorkId) -> None:
-    """Wait until all of them wait: nothing else is under way."""
-    stage.harness.wait_quiet()
+def _await_crowd_parked(stage: Stage, work_id: WorkId) -> None:
+    """Wait until all of them wait; nobody else does."""
+    what = "and all that are to wait with it do"
+    stage.await_work(work_id, lambda _: len(_waiting(stage)) == CROWD, what, CROWD_BOUND_S)
 
 
 def _publish_to_crowd(stage: Stage, work_id: WorkId, _cell: Cell) -> None:
@@ -186,11 +188,12 @@ def _publish_to_crowd(stage: Stage, work_id: WorkId, _cell: Cell) -> None:
 
 def _await_crowd_over(stage: Stage, work_id: WorkId) -> None:
     """Wait until nobody waits any more."""
+    what = "and all that waited with it were woken"
+    stage.await_work(work_id, lambda _: not _waiting(stage), what, CROWD_BOUND_S)
 
-    def are_woken() -> bool:
-        return not stage.harness.read(lambda tx: tx.works(states=(WorkState.WAITING,), after=0, limit=1))
 
-    stage.await_work(work_id, lambda _: are_woken(), "and all that waited with it were woken")
+def _waiting(stage: Stage) -> list[Work]:
+    return stage.harness.read(lambda tx: tx.works(states=(WorkState.WAITING,), after=0, limit=2 * CROWD))
 
 
 def _await_end(stage: Stage, work_id: WorkId) -> None:

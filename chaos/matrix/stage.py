@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from chaos.harness import COORDINATOR, DRILL_ID, Arm, Harness, Running
+from chaos.harness import COORDINATOR, DRILL_ID, QUIET_BOUND_S, Arm, Harness, Running
 from chaos.stories import LEADER, Harm
 from chaos.witness import Mark
 from shared import boundary
@@ -197,7 +197,9 @@ class Stage:
         with _open_for_all(self.cue):
             yield
 
-    def await_work(self, work_id: WorkId, holds: Callable[[Work], bool], what: str) -> None:
+    def await_work(
+        self, work_id: WorkId, holds: Callable[[Work], bool], what: str, bound_s: float = QUIET_BOUND_S
+    ) -> None:
         """Wait until something holds of a Work; who is supervised is started again meanwhile."""
 
         def is_so() -> bool:
@@ -205,7 +207,7 @@ class Stage:
             work = self.harness.read(lambda tx: tx.work(work_id))
             return work is not None and holds(work)
 
-        self.harness.wait(is_so, f"{work_id} {what}")
+        self.harness.wait(is_so, f"{work_id} {what}", bound_s)
 
     # --- the armed process -------------------------------------------------------------------------------------------
 
