@@ -43,7 +43,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.timeout(900)
 @pytest.mark.req("E03", "E16", "R02", "R03", "R04", "R05", "R15", "L01", "M01", "M02")
-@pytest.mark.req("O06", "O08", "O15", "T01", "T02", "T04", "B03")
+@pytest.mark.req("O06", "O08", "O15", "S01", "T01", "T02", "T04", "B03")
 @pytest.mark.parametrize("cell", ALWAYS, ids=str)
 def test_killed_there_it_converges(played: Results, cell: Cell) -> None:
     assert_as_expected(played[str(cell)])
@@ -52,7 +52,7 @@ def test_killed_there_it_converges(played: Results, cell: Cell) -> None:
 @pytest.mark.drills
 @pytest.mark.timeout(900)
 @pytest.mark.req("R07", "R08", "R09", "L01", "M01", "M02", "M05")
-@pytest.mark.req("O06", "O08", "O15", "T01", "T02", "T04", "B03")
+@pytest.mark.req("O06", "O08", "O15", "S01", "T01", "T02", "T04", "B03")
 @pytest.mark.parametrize("cell", ROTATING, ids=str)
 def test_harmed_there_in_any_other_way_it_converges(played: Results, cell: Cell) -> None:
     print(

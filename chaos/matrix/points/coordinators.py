@@ -65,7 +65,7 @@ COORDINATOR_POINTS = (
     _coordinator(
         Boundary.EVENT_COMMIT,
         BOTH,
-        _alike(RESUMED, frozen=RESUMED | RELAUNCHED, all_frozen=RESUMED | RELAUNCHED),
+        _alike(RESUMED),
         Scene.CROWD,
         frozenset({Kept.ALL_RESUMED}),
     ),
