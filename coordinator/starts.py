@@ -178,9 +178,9 @@ class Starts:
         """The front of the queue as it is; behind it, what lies in no full scope."""
         usage = tx.usage()
         full = frozenset() if after is None else full_scopes(usage, self._limits)
-        page = tx.ready_page(pool, after=after, limit=window, skip_scopes=sorted(full))
+        quarantined = tx.quarantined()
+        page = tx.ready_page(pool, after=after, limit=window, skip_scopes=sorted(full), skip_bindings=quarantined)
         snapshots = {work.id: self._resolve(tx, work) for work in page.works}
-        quarantined = tx.quarantined() if page.works else frozenset()
         self._marks.note(tx.skipped)
         return Candidates(
             page.works,

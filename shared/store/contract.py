@@ -19,7 +19,7 @@ Rule: design §4; requirements E03, E07, R07, R09, L01, V05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, TypeVar
 
 from shared.ids import AttemptId, Incarnation, WorkId
@@ -130,10 +130,12 @@ class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
         skip_scopes: Sequence[str] = (),
         look: int = 2_048,
         scopes: int = 256,
+        skip_bindings: Collection[str] = (),
     ) -> ReadyPage:
         """As `ready`, but bounded, so that a long queue of full scopes costs no more than a short one: what is not to be skipped is
         found by its scope, in the same order, when no more than `scopes` of those have ready Works, and else by a look at no more
-        than `look` ready Works. Rule: S01, C02.
+        than `look` ready Works. Also without those that name a binding of `skip_bindings` and are known to wait for the end of its
+        quarantine. Rule: S01, C02, F03.
         """
 
     def pending_inputs(self, work_id: WorkId, *, limit: int) -> list[int]:

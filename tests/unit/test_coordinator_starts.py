@@ -123,6 +123,27 @@ def test_works_whose_binding_is_gone_hide_nothing_however_many_they_are(site: Si
     assert set(states(site, lost)) == {(WorkState.READY, Reason.UNSUPPORTED_GENERATION)}
 
 
+@pytest.mark.req("F03", "S01")
+def test_works_in_quarantine_hide_nothing_and_are_not_looked_at_again_and_again(site: Site, head: Head) -> None:
+    site.configure(Config(bindings=(Binding("bad", ("false",)),)))
+    held_back = submit(site, 4 * MANY, binding="bad", priority=1)
+    site.world.store.write(lambda tx: tx.quarantine_binding("bad", by="test", reason="it fails"))
+    site.settle()
+    site.elapse(1)  # the reasons are written late
+    site.bench()
+    (fine,) = submit(site, 1)
+
+    head.step()
+
+    assert set(states(site, held_back)) == {(WorkState.READY, Reason.QUARANTINED)}
+    assert site.work(fine).state is WorkState.RUNNING, "in the first pass, however many are held back"
+    site.world.store.write(lambda tx: tx.release_binding("bad", by="test", reason="mended"))
+    head.settle()
+    running = [work_id for work_id in held_back if site.work(work_id).state is WorkState.RUNNING]
+    assert running == held_back[: len(running)]
+    assert running, "the control: once it is released"
+
+
 @pytest.mark.req("S01")
 def test_looking_at_many_that_cannot_start_comes_to_rest_and_still_sees_what_is_new_at_the_front(
     site: Site, head: Head

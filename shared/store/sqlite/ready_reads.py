@@ -8,7 +8,7 @@ SQLite reads all of a partial index for a `min`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,26 +24,28 @@ SCOPES_LOOK = 256
 """So many scopes with ready Works are looked at one by one; where there are more, the queue is walked instead."""
 SCOPE_STRIDE = 8
 
+_QUARANTINED = "CASE WHEN reason = 'quarantined' AND reason_limit = binding THEN binding END AS quarantined"
+"""The binding whose quarantine holds the Work back; only where it names that itself, so that nothing but a release can lift it."""
 READY_SAME_PRIORITY = """SELECT * FROM work WHERE state = 'ready' AND pool = :pool AND priority = :priority AND ready_seq > :seq
   {skip} ORDER BY ready_seq LIMIT :limit + 0"""
 READY_LOWER = """SELECT * FROM work WHERE state = 'ready' AND pool = :pool AND priority < :priority
   {skip} ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
 READY_FIRST = """SELECT * FROM work WHERE state = 'ready' AND pool = :pool
   {skip} ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
-READY_PLACES_FIRST = """SELECT priority, ready_seq, scope FROM work WHERE state = 'ready' AND pool = :pool
+READY_PLACES_FIRST = f"""SELECT priority, ready_seq, scope, {_QUARANTINED} FROM work WHERE state = 'ready' AND pool = :pool
   ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
-READY_PLACES_SAME = """SELECT priority, ready_seq, scope FROM work WHERE state = 'ready' AND pool = :pool
+READY_PLACES_SAME = f"""SELECT priority, ready_seq, scope, {_QUARANTINED} FROM work WHERE state = 'ready' AND pool = :pool
   AND priority = :priority AND ready_seq > :seq ORDER BY ready_seq LIMIT :limit + 0"""
-READY_PLACES_LOWER = """SELECT priority, ready_seq, scope FROM work WHERE state = 'ready' AND pool = :pool
+READY_PLACES_LOWER = f"""SELECT priority, ready_seq, scope, {_QUARANTINED} FROM work WHERE state = 'ready' AND pool = :pool
   AND priority < :priority ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
 READY_AT = "SELECT * FROM work WHERE state = 'ready' AND pool = :pool AND priority = :priority AND ready_seq = :seq"
 _OF_SCOPE = "FROM work INDEXED BY work_scope WHERE state = 'ready' AND pool = :pool AND scope"
 _IN_SCOPES = "ORDER BY scope, priority DESC, ready_seq LIMIT 1"
 SCOPE_BEHIND = f"SELECT scope, priority, ready_seq {_OF_SCOPE} > :scope {_IN_SCOPES}"
 SCOPE_FROM = f"SELECT scope, priority, ready_seq {_OF_SCOPE} >= :scope {_IN_SCOPES}"
-SCOPE_SAME = f"""SELECT priority, ready_seq {_OF_SCOPE} = :scope AND priority = :priority AND ready_seq > :seq
+SCOPE_SAME = f"""SELECT priority, ready_seq, {_QUARANTINED} {_OF_SCOPE} = :scope AND priority = :priority AND ready_seq > :seq
   ORDER BY ready_seq LIMIT :limit + 0"""
-SCOPE_LOWER = f"""SELECT priority, ready_seq {_OF_SCOPE} = :scope AND priority < :priority
+SCOPE_LOWER = f"""SELECT priority, ready_seq, {_QUARANTINED} {_OF_SCOPE} = :scope AND priority < :priority
   ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
 COUNT_SCOPE = f"SELECT count(*) FROM (SELECT 1 {_OF_SCOPE} = :scope LIMIT :cap + 0)"
 COUNT_BELOW = f"SELECT count(*) FROM (SELECT 1 {_OF_SCOPE} >= :from AND scope < :to LIMIT :cap + 0)"
@@ -96,6 +98,7 @@ class ReadyReads(WaitReads):
         skip_scopes: Sequence[str] = (),
         look: int = READY_LOOK,
         scopes: int = SCOPES_LOOK,
+        skip_bindings: Collection[str] = (),
     ) -> ReadyPage:
         """See `ReadTx.ready_page`. Reads the row of nothing but what it gives back."""
         skipped = frozenset(skip_scopes)
@@ -104,9 +107,11 @@ class ReadyReads(WaitReads):
         while len(works) < limit and looked < look:
             wanted = min(READY_STRIDE, look - looked)
             places = self._ready_places(pool, after, wanted)
-            for priority, seq, scope in places:
+            for priority, seq, scope, quarantined in places:
                 after = (priority, seq)
                 looked += 1
+                if quarantined in skip_bindings:
+                    continue
                 if not isinstance(scope, str) or skipped.isdisjoint(scope_chain(scope)):
                     works += self._ready_at(pool, after)
                     if len(works) == limit:
@@ -116,7 +121,7 @@ class ReadyReads(WaitReads):
             if by_scope and after is not None:
                 by_scope, found = False, self._by_scopes(pool, skipped, scopes)
                 if found is not None:
-                    return self._page_of(pool, found, after, works, limit)
+                    return self._page_of(pool, found, after, works, limit, look, skip_bindings)
         return ReadyPage(tuple(works), after)
 
     def _ready_at(self, pool: str, place: Place) -> list[Work]:
@@ -125,7 +130,7 @@ class ReadyReads(WaitReads):
         assert row is not None, "one snapshot"
         return self._readable([row], rows.work_of_row)
 
-    def _ready_places(self, pool: str, after: Place | None, limit: int) -> list[tuple[int, int, Any]]:
+    def _ready_places(self, pool: str, after: Place | None, limit: int) -> list[tuple[int, int, Any, str | None]]:
         params: dict[str, object] = {"pool": pool, "limit": limit}
         if after is None:
             return [tuple(row) for row in self._db.rows(READY_PLACES_FIRST, params)]
@@ -156,19 +161,29 @@ class ReadyReads(WaitReads):
                 row = self._db.one(SCOPE_FROM, {"pool": pool, "scope": f"{above}0"})
         return None
 
-    def _page_of(self, pool: str, scopes: _Scopes, after: Place, works: list[Work], limit: int) -> ReadyPage:
+    def _page_of(
+        self,
+        pool: str,
+        scopes: _Scopes,
+        after: Place,
+        works: list[Work],
+        limit: int,
+        look: int,
+        skip_bindings: Collection[str],
+    ) -> ReadyPage:
         """Fill a page with what comes next in the scopes that are open, in the order of the queue."""
         passed = tuple(work for place in scopes.passed.values() for work in self._ready_at(pool, place))
         queues = [self._places_of(pool, scope, after) for scope in scopes.open]
-        for below, seq in heapq.merge(*queues):
+        for looked, (below, seq, quarantined) in enumerate(heapq.merge(*queues), 1):
             place = (-below, seq)
-            works += self._ready_at(pool, place)
-            if len(works) == limit:
+            if quarantined not in skip_bindings:
+                works += self._ready_at(pool, place)
+            if len(works) == limit or looked == look:
                 return ReadyPage(tuple(works), place, passed)
         return ReadyPage(tuple(works), None, passed)
 
-    def _places_of(self, pool: str, scope: str, after: Place) -> Iterator[tuple[int, int]]:
-        """Places in one scope behind that one, as (-priority, ready_seq), which sort as the queue does."""
+    def _places_of(self, pool: str, scope: str, after: Place) -> Iterator[tuple[int, int, str | None]]:
+        """Places in one scope behind that one, as (-priority, ready_seq, binding in quarantine), which sort as the queue does."""
         params: dict[str, object] = {"pool": pool, "scope": scope, "limit": SCOPE_STRIDE}
         while True:
             params |= {"priority": after[0], "seq": after[1]}
@@ -177,7 +192,7 @@ class ReadyReads(WaitReads):
                 return
             for row in found:
                 after = (row["priority"], row["ready_seq"])
-                yield -after[0], after[1]
+                yield -after[0], after[1], row["quarantined"]
 
     def ready_counts(self, *, cap: int) -> dict[tuple[str, str | None], int]:
         """See `ReadTx.ready_counts`."""

@@ -162,8 +162,8 @@ TABLES = (
 )
 
 INDEXES = (
-    "CREATE INDEX work_ready ON work (pool, priority DESC, ready_seq, scope) WHERE state = 'ready'",
-    "CREATE INDEX work_scope ON work (pool, scope, priority DESC, ready_seq) WHERE state = 'ready'",
+    "CREATE INDEX work_ready ON work (pool, priority DESC, ready_seq, scope, reason, reason_limit, binding) WHERE state = 'ready'",
+    "CREATE INDEX work_scope ON work (pool, scope, priority DESC, ready_seq, reason, reason_limit, binding) WHERE state = 'ready'",
     "CREATE INDEX work_waiting ON work (pool, reason, reason_limit) WHERE state = 'ready'",
     "CREATE INDEX work_state ON work (state, number)",
     "CREATE INDEX work_held ON work (reason, number) WHERE state = 'held'",

@@ -111,6 +111,30 @@ def what_lies_behind_full_scopes_is_found_in_one_look(world: World) -> None:
     assert walked.end is not None
 
 
+@case(pytest.mark.req("F03", "S01"))
+def what_names_a_binding_in_quarantine_and_is_marked_so_is_passed_over(world: World) -> None:
+    bad = replace(new_work(priority=1), binding="bad", command=None)
+    marked, unmarked, full = [world.store.write(lambda tx: tx.submit(bad, "jobs")) for _ in range(3)]
+    inherits, free = world.submit(priority=1), world.submit(scope="open")
+    waits = [Wait(work_id, Reason.QUARANTINED, "bad") for work_id in (marked, inherits)]
+    world.as_leader(lambda tx: tx.hold_back([*waits, Wait(full, Reason.CAPACITY_SCOPE, "bad")]))
+
+    def found(*bindings: str, scopes: tuple[str, ...] = (), look: int = 9) -> list[str]:
+        page = world.store.read(
+            lambda tx: tx.ready_page(
+                "jobs", after=None, limit=9, skip_scopes=scopes, look=look, skip_bindings=frozenset(bindings)
+            )
+        )
+        return [work.id for work in page.works]
+
+    everything = [marked, unmarked, full, inherits, free]
+    assert found("bad") == [unmarked, full, inherits, free], "what inherits it may run another one meanwhile"
+    assert found("bad", scopes=("full",), look=1) == [unmarked], (
+        "also where scopes are passed over, and no further than that"
+    )
+    assert found() == found("other") == everything, "the control: once it is released, or another one is in quarantine"
+
+
 @case(pytest.mark.req("C03", "C05"))
 def holders_of_slots_are_listed_oldest_first(world: World) -> None:
     owner = world.worker()
