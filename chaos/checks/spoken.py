@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from signal import SIGKILL
 
 from chaos.checks.inputs import TOOK_EFFECT, fates_of_inputs, inputs_of, is_retried_by_person, taken_while_running
 from chaos.checks.wakes import WOKEN, woken_epochs
@@ -38,17 +39,20 @@ _COMES_TO: Mapping[Ends, tuple[AttemptState, FailureClass | None]] = {
 
 def every_input_is_seen(history: History) -> list[str]:
     """Each input that was accepted is read by some program of its Work, byte for byte, unless it waits, was given up as its binding
-    says, or its Work was cancelled.
+    says, its Work was cancelled, or the program that it was given was killed.
     """
     found = []
     fates = fates_of_inputs(history)
     seen: dict[int, Note] = {note.input: note for note in history.notes if note.word is Word.SAW and note.input}
     told = {one.number: one for one in history.accepted}
+    jobs = _speaking(history)
+    killed = [one for one in history.attempts.values() if one.work_id in jobs and _is_killed(jobs[one.work_id], one)]
+    unread = {number for attempt in killed for number in inputs_of(history, attempt)}
     for work_id, number in _accepted(history):
         work, note = history.works.get(work_id), seen.get(number)
         waits = number in history.pending_inputs.get(work_id, ())
         is_excused = waits or fates.get(number) is Fate.DROPPED
-        is_excused = is_excused or (work is not None and work.state is WorkState.CANCELLED)
+        is_excused = is_excused or (work is not None and work.state is WorkState.CANCELLED) or number in unread
         if note is None and not is_excused:
             found.append(f"input {number} of {work_id} was accepted, does not wait, and no program ever read it")
         if note is not None and note.work_id != work_id:
@@ -146,6 +150,8 @@ def attempts_end_as_they_said(history: History) -> list[str]:
         for attempt in history.attempts_of(work_id):
             if attempt.id in asked or _is_ended_by_others(job, attempt) or attempt.failure is FailureClass.ADMISSION:
                 continue
+            if _is_killed(job, attempt):
+                continue  # before it said, or right after
             said = last_words(history, attempt.id)
             if said is None or said.ends is None:
                 found.append(f"{attempt.id} is {attempt.state}, and its last program did not say that it ends")
@@ -166,7 +172,7 @@ def attempts_follow_what_was_said(history: History) -> list[str]:
     found = []
     interrupted = {one.attempt_id for intents in history.intents.values() for one in intents if one.input is None}
     asked = _asked_a_person(history)
-    for work_id in _speaking(history):
+    for work_id, job in _speaking(history).items():
         for before, after in pairwise(history.attempts_of(work_id)):
             said = last_words(history, before.id)
             ends = None if said is None else said.ends
@@ -174,7 +180,10 @@ def attempts_follow_what_was_said(history: History) -> list[str]:
                 AttemptState.SUCCEEDED: bool(tuple(inputs_of(history, after))),
                 AttemptState.HANDED_OFF: ends in (Ends.HANDOFF, Ends.PASSES_ON),
                 AttemptState.INTERRUPTED: before.id in interrupted,
-                AttemptState.FAILED: ends in FAILURES or before.failure is FailureClass.ADMISSION or before.id in asked,
+                AttemptState.FAILED: ends in FAILURES
+                or before.failure is FailureClass.ADMISSION
+                or before.id in asked
+                or _is_killed(job, before),
             }
             is_standing = history.snapshots[before.id].kind is WorkKind.STANDING
             by_hand = is_retried_by_person(history, before)
@@ -292,6 +301,11 @@ def _is_ended_by_others(job: Job, attempt: Attempt) -> bool:
     """Whether it was cancelled or interrupted, or its time was up."""
     by_others = {AttemptState.CANCELLED: job.cancelled, AttemptState.INTERRUPTED: job.interrupted}
     return by_others.get(attempt.state, attempt.state is AttemptState.TIMED_OUT and job.may_time_out)
+
+
+def _is_killed(job: Job, attempt: Attempt) -> bool:
+    """Whether the drill killed the program that ended it."""
+    return job.may_be_killed and attempt.exit_status == -SIGKILL
 
 
 def _asked_a_person(history: History) -> set[AttemptId]:

@@ -22,6 +22,7 @@ from chaos.random_drill.plan import EXTRA, FROZEN_S, STANDBY, WORKERS, Harm, Ste
 from chaos.random_drill.processes import Processes
 from chaos.random_drill.roster import Roster
 from chaos.random_drill.watch import Watch
+from chaos.witness import Mark
 from shared.model.attempt import Attempt
 from shared.policy.steps import is_final_work
 
@@ -189,6 +190,7 @@ class RandomDrill:
             Harm.CLOCK: lambda step: processes.again(step.target, clock=step.clock),
             Harm.ZYGOTE: lambda step: processes.kill_zygote(step.target),
             Harm.SHIM: lambda step: self._kill_shim(step.draw),
+            Harm.PROGRAM: lambda step: self._kill_program(step.draw),
             Harm.FREEZE_SHIM: lambda step: self._freeze_shim(step.draw),
             Harm.FREEZE: lambda step: processes.freeze(step.target, FROZEN_S),
             Harm.FREEZE_LEADER: lambda _: self._freeze_leader(),
@@ -221,14 +223,29 @@ class RandomDrill:
         if attempt is not None and attempt.pin is not None:
             self.processes.freeze_shim(attempt, attempt.pin.shim, FROZEN_S)
 
+    def _kill_program(self, draw: float) -> None:
+        """One that speaks, and has said that it began; it cannot end between the look and the kill but to a zombie of its shim's."""
+        attempt = self._held(draw, speaking=True)
+        lines = (
+            [] if attempt is None else [line for line in self.harness.witness.lines() if line.attempt_id == attempt.id]
+        )
+        if attempt is not None and attempt.pin is not None and lines and lines[-1].mark is Mark.START:
+            self.roster.programs_killed.add(attempt.work_id)
+            self.processes.kill_program(attempt, attempt.pin.shim, lines[-1].pid)
+
     def _kill_shim(self, draw: float) -> None:
         attempt = self._held(draw)
         if attempt is not None and attempt.pin is not None:
             self.roster.shims_killed.add(attempt.work_id)
             self.processes.kill_shim(attempt, attempt.pin.shim)
 
-    def _held(self, draw: float) -> Attempt | None:
-        """One of the attempts that have a shim now; None: there is none."""
+    def _held(self, draw: float, *, speaking: bool = False) -> Attempt | None:
+        """One of the attempts that have a shim now, or one whose program speaks; None: there is none."""
         held = self.harness.read(lambda tx: [attempt for attempt in tx.holders(limit=64) if attempt.pin is not None])
-        ours: list[Attempt] = [attempt for attempt in held if attempt.work_id in set(self.roster.work_ids.values())]
+        names = {
+            work_id
+            for number, work_id in self.roster.work_ids.items()
+            if not speaking or self.roster.planned[number].recipe.manner is not None
+        }
+        ours: list[Attempt] = [attempt for attempt in held if attempt.work_id in names]
         return ours[int(draw * len(ours))] if ours else None

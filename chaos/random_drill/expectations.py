@@ -148,6 +148,8 @@ def _spoken_ends(job: PlannedJob, expected: Job, *, is_cut_short: bool) -> tuple
     failed: End = (WorkState.FAILED, AttemptState.FAILED)
     if expected.may_need_person or (job.is_hopeless and is_cut_short):
         return done, failed  # a person says how it ended by its exit status alone; or nobody was left to try it again
+    if expected.may_be_killed:
+        return done, (rests if job.recipe.standing else WorkState.FAILED, AttemptState.FAILED)
     return (failed,) if job.is_hopeless and not job.person.retries else (done,)
 
 

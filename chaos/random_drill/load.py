@@ -332,6 +332,7 @@ class PlannedJob:
         shim_killed: bool,
         disk_fills: bool = False,
         interrupted: bool = False,
+        program_killed: bool = False,
     ) -> Job:
         """How it may end, after what was done to it.
 
@@ -340,12 +341,14 @@ class PlannedJob:
             shim_killed: The drill killed a shim of it, so that its end may have gone unseen.
             disk_fills: The disk may have been full when it printed.
             interrupted: An interrupt of it was accepted.
+            program_killed: The drill killed a program of it.
         """
         if self.recipe.manner is not None:
             return Job(
                 work_id,
                 self.status,
                 cancelled=cancelled,
+                may_be_killed=program_killed,
                 may_need_person=shim_killed,
                 may_run_again=True,
                 may_be_retried=True,

@@ -59,6 +59,7 @@ class Harm(StrEnum):
     EVERYONE = "everyone"
     ZYGOTE = "zygote"  # a worker's, which survives it
     SHIM = "shim"  # of a job that runs
+    PROGRAM = "program"  # one that speaks, as the kernel does when memory runs out
     FREEZE_SHIM = "freeze a shim"  # for a while, as a debugger does
     FREEZE = "freeze"  # a worker or the coordinator, until the leases have lapsed, while all goes on
     FREEZE_LEADER = "freeze the leader"  # until its own lease has lapsed, with a standby beside it
@@ -77,6 +78,7 @@ WEIGHTS = {
     Harm.EVERYONE: 4,
     Harm.ZYGOTE: 8,
     Harm.SHIM: 8,
+    Harm.PROGRAM: 4,
     Harm.FREEZE_SHIM: 3,
     Harm.FREEZE: 5,
     Harm.STANDBY: 6,

@@ -19,6 +19,7 @@ from shared import boundary
 from shared.boundary import Boundary
 from shared.model.attempt import Attempt
 from shared.model.evidence import ProcessIdentity
+from shared.process import procfs
 from shared.process.identity import is_it
 
 DRAIN_S = 1.0
@@ -29,6 +30,7 @@ GAVE_UP = {1: "tenure: the store's queue was not free", 3: FULL_WORDS}
 """How a process may end by itself that comes to a busy store, or a full disk, at its start."""
 
 SHIM = "shim"
+PROGRAM = "program"
 ZYGOTE = "zygote"
 WORKER = "worker"
 """What kills are counted as, beside `COORDINATOR`."""
@@ -156,6 +158,15 @@ class Processes:
         if _signal(shim, signal.SIGKILL):
             self._note("kill", f"{attempt.id}'s shim", shim.pid)
             self.killed[SHIM] += 1
+
+    def kill_program(self, attempt: Attempt, shim: ProcessIdentity, pid: int) -> bool:
+        """Kill a program of a job, if it is still below its shim; False: it is not."""
+        if pid not in procfs.children(shim.pid):
+            return False
+        self._note("kill", f"{attempt.id}'s program", pid)
+        boundary.kill(pid, signal.SIGKILL, Boundary.HARM_SIGNAL)
+        self.killed[PROGRAM] += 1
+        return True
 
     def freeze_shim(self, attempt: Attempt, shim: ProcessIdentity, seconds: float) -> None:
         """Stop the shim of a pinned attempt for a while; its job goes on, and it by `look`."""

@@ -29,7 +29,7 @@ class Roster:
     work_ids: By number, where whoever handed it in was told.
     cancelled: Works whose cancel was accepted; `interrupted`: of which an attempt was interrupted.
     disk_fills: The home lies on a disk that is filled now and then.
-    shims_killed: Works of which a shim was killed, or was about to be.
+    shims_killed: Works of which a shim was killed, or was about to be; `programs_killed`: a program.
     """
 
     planned: dict[int, PlannedJob] = field(default_factory=dict)
@@ -38,6 +38,7 @@ class Roster:
     cancelled: set[WorkId] = field(default_factory=set)
     interrupted: set[WorkId] = field(default_factory=set)
     shims_killed: set[WorkId] = field(default_factory=set)
+    programs_killed: set[WorkId] = field(default_factory=set)
     disk_fills: bool = False
 
     def expect(self, job: PlannedJob) -> None:
@@ -58,6 +59,7 @@ class Roster:
                 shim_killed=work_id in self.shims_killed,
                 disk_fills=self.disk_fills,
                 interrupted=work_id in self.interrupted,
+                program_killed=work_id in self.programs_killed,
             )
             for work_id, job in self.found(works.values()).items()
         ]

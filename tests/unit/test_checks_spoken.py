@@ -10,13 +10,16 @@ from decimal import Decimal
 import pytest
 
 from chaos.checks import examine
+from chaos.checks.spoken import attempts_end_as_they_said
 from chaos.checks.used import usage_is_what_was_said
 from chaos.checks.wakes import waits_end
 from chaos.history import History
 from chaos.notes import Ends, Note, Word, parse
-from shared.ids import AttemptId
+from shared.ids import AttemptId, WorkId
+from shared.model.attempt import AttemptState
 from tests.support.clean_histories import index_of
-from tests.support.spoken_faults import SPOKEN_FAULTS
+from tests.support.history_faults import with_attempt, with_job
+from tests.support.spoken_faults import LAST, SPOKEN_FAULTS, no_last_word
 from tests.support.spoken_histories import spoken_history
 
 
@@ -55,6 +58,13 @@ def test_a_wait_may_be_satisfied_and_then_taken_back_before_a_slot_is_free(histo
 
     assert waits_end(ended) == []
     assert waits_end(twice) != []
+
+
+def test_what_the_drill_killed_need_not_have_said_how_it_ends(history: History) -> None:
+    silent = no_last_word(with_attempt(history, LAST, state=AttemptState.FAILED, exit_status=-9))
+
+    assert attempts_end_as_they_said(silent) == ["w5.2 is failed, and its last program did not say that it ends"]
+    assert attempts_end_as_they_said(with_job(silent, WorkId("w5"), may_be_killed=True)) == []
 
 
 def test_only_the_last_word_of_a_program_that_was_ended_may_not_have_been_said(history: History) -> None:
