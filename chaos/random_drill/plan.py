@@ -78,7 +78,7 @@ WEIGHTS = {
     Harm.EVERYONE: 4,
     Harm.ZYGOTE: 8,
     Harm.SHIM: 8,
-    Harm.PROGRAM: 4,
+    Harm.PROGRAM: 8,
     Harm.FREEZE_SHIM: 3,
     Harm.FREEZE: 5,
     Harm.STANDBY: 6,
