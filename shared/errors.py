@@ -94,6 +94,27 @@ class KeyReusedError(RefusedError):
         self.args = (key, accepted)
 
 
+class ChainTooLongError(RefusedError):
+    """An attempt asks for something that would make its chain of causes longer than it may be; nothing of it is kept.
+
+    Attributes:
+        attempt_id: The attempt that asks.
+        depth: What it asked for would have had; `depth_max`: the last one that is allowed.
+    """
+
+    code = "chain_too_long"
+
+    def __init__(self, attempt_id: str, depth: int, depth_max: int) -> None:
+        self.attempt_id = attempt_id
+        self.depth = depth
+        self.depth_max = depth_max
+        super().__init__(
+            f"what {attempt_id} asks for would be link {depth} of a chain that may have {depth_max}",
+            hint=f"`tenure attempt show {attempt_id}`; the limit is causal_depth",
+        )
+        self.args = (attempt_id, depth, depth_max)
+
+
 class DeclarationError(RefusedError):
     """What a running program declared of itself is no declaration; nothing of it is kept, and the program goes on."""
 

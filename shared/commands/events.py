@@ -9,6 +9,7 @@ from shared.commands.arguments import Parser, add_json, whole_number
 from shared.commands.json_views import Json
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import iso, print_json
+from shared.commands.request import cause_of
 from shared.errors import IndeterminateError, UsageError
 from shared.model.event import DATA_BYTES_MAX, RESERVED_PREFIXES, NewEvent, event_type_fault, word_fault
 from shared.model.instant import US_PER_MS
@@ -68,8 +69,9 @@ def event(argv: list[str], *, home: str | None) -> int:
     if fault is not None:
         raise UsageError(f"--key {fault}")
     with opened(home) as door:
+        cause = cause_of(door.place.path, os.environ)
         try:
-            seq = door.store.write(lambda tx: tx.publish(wanted, key=given.key))
+            seq = door.store.write(lambda tx: tx.publish(wanted, key=given.key, cause=cause))
         except IndeterminateError as error:
             asked = f"whether it was accepted: {door.command('events')}"
             error.hint = asked if given.key is None else "the same command again: its key lets it count once"

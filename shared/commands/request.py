@@ -11,12 +11,12 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shared.commands.arguments import Parser, likely, whole_number
 from shared.errors import UsageError
-from shared.ids import WorkId
+from shared.ids import AttemptId, WorkId, is_attempt_id
 from shared.model.settings import DEFAULT, is_binding_name, is_scope_name
 from shared.model.work import NewWork
 from shared.policy.binding import Unresolved, binding_of
@@ -92,15 +92,22 @@ def new_work(
     )
 
 
-def hand_in(tx: Tx, work: NewWork, key: str | None = None) -> WorkId:
+def cause_of(home: Path, environ: Mapping[str, str]) -> AttemptId | None:
+    """The attempt inside which a command is called, when that is one of this very home; None: somebody outside calls it."""
+    name, told = environ.get("TENURE_ATTEMPT", ""), environ.get("TENURE_HOME", "")
+    return AttemptId(name) if is_attempt_id(name) and told and Path(told).resolve() == home.resolve() else None
+
+
+def hand_in(tx: Tx, work: NewWork, key: str | None = None, cause: AttemptId | None = None) -> WorkId:
     """Submit a Work, once it could start under the active configuration.
 
     Args:
         key: What was accepted under it before is answered with the same id, whatever the configuration says today.
+        cause: See `cause_of`.
 
     Raises:
         UsageError: it names a binding or grant that is not there, or nothing at all is to be run.
-        KeyReusedError: the key belongs to other content.
+        KeyReusedError: the key belongs to other content. ChainTooLongError: that attempt asks for a link too many.
         UnreadableError: the active configuration cannot be read.
     """
     if key is not None and tx.submission(key) is not None:
@@ -110,7 +117,7 @@ def hand_in(tx: Tx, work: NewWork, key: str | None = None) -> WorkId:
     binding = binding_of(work, config)
     if isinstance(binding, Unresolved):
         raise UsageError(binding.message + likely(binding.word or "", binding.known), hint=_hint(binding))
-    return tx.submit(work, binding.pool, key=key)
+    return tx.submit(work, binding.pool, key=key, cause=cause)
 
 
 def _hint(unresolved: Unresolved) -> str | None:

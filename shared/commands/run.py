@@ -7,6 +7,7 @@ Rule: design §12.
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 
@@ -15,7 +16,7 @@ from shared.commands.follow import Follower
 from shared.commands.open_home import OpenHome, opened, working_folder
 from shared.commands.outcome import TENURE_FAILED
 from shared.commands.output import Outputs, RawSink, say_dropped
-from shared.commands.request import add_request_options, hand_in, new_work
+from shared.commands.request import add_request_options, cause_of, hand_in, new_work
 from shared.errors import IndeterminateError, StoreBusyError, TenureError, UsageError
 from shared.ids import WorkId
 from shared.model.work import NewWork
@@ -77,10 +78,10 @@ def parse(argv: list[str]) -> NewWork:
 
 def _hand_in(door: OpenHome, wanted: NewWork) -> WorkId:
     """Submit it, however long the store is busy; nothing is written while it is."""
-    said = False
+    said, cause = False, cause_of(door.place.path, os.environ)
     while True:
         try:
-            return door.store.write(lambda tx: hand_in(tx, wanted))
+            return door.store.write(lambda tx: hand_in(tx, wanted, cause=cause))
         except StoreBusyError as error:
             if not said:
                 said = True

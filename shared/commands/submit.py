@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from shared.commands.arguments import Parser, split_command
 from shared.commands.open_home import opened
-from shared.commands.request import add_request_options, hand_in, input_bytes, new_work
+from shared.commands.request import add_request_options, cause_of, hand_in, input_bytes, new_work
 from shared.errors import IndeterminateError, UsageError
-from shared.ids import WorkId, is_work_id
+from shared.ids import AttemptId, WorkId, is_work_id
 from shared.model.event import KEYS_MAX, word_fault
 from shared.model.settings import Binding
 from shared.model.work import NewWork, WorkKind
@@ -53,13 +53,14 @@ def main(argv: list[str], *, home: str | None) -> int:
     wanted = parse(argv)
     by = f"uid {os.getuid()} via submit"
     with opened(home) as door:
+        cause = cause_of(door.place.path, os.environ)
         try:
             if wanted.work_id is not None:
                 target, body = wanted.work_id, wanted.body
-                door.store.write(lambda tx: tx.add_input(target, body, by=by, key=wanted.key))
+                door.store.write(lambda tx: tx.add_input(target, body, by=by, key=wanted.key, cause=cause))
                 print(target)
             else:
-                print(door.store.write(lambda tx: _hand_in(tx, wanted)))
+                print(door.store.write(lambda tx: _hand_in(tx, wanted, cause)))
         except IndeterminateError as error:
             told = "again under the same --key is safe" if wanted.key is not None else door.command("work list")
             error.hint = f"whether it was accepted: {told}"
@@ -67,13 +68,13 @@ def main(argv: list[str], *, home: str | None) -> int:
     return 0
 
 
-def _hand_in(tx: Tx, wanted: Wanted) -> WorkId:
+def _hand_in(tx: Tx, wanted: Wanted, cause: AttemptId | None) -> WorkId:
     """Submit a new Work; of which kind, the command line says, else its binding."""
     work = wanted.work
     assert work is not None, "either a Work or an input"
     if not wanted.kind_given:
         work = replace(work, kind=_kind_of_binding(tx, work))
-    return hand_in(tx, work, wanted.key)
+    return hand_in(tx, work, wanted.key, cause)
 
 
 def _kind_of_binding(tx: Tx, work: NewWork) -> WorkKind:

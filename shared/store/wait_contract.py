@@ -76,12 +76,12 @@ class WaitTransitions(Protocol):
         Fenced. Rings the coordinator. Rule: O08, E13.
         """
 
-    def publish(self, event: NewEvent, *, key: str | None = None) -> int:
+    def publish(self, event: NewEvent, *, key: str | None = None, cause: AttemptId | None = None) -> int:
         """Accept an event, and end the waits that it matches; returns its place in the changefeed. At most so many waits end with
         it as one transaction may end; the others end by `wake_on`.
 
         It never wakes the Work whose attempt published it. A key that was accepted before answers with the same place and writes
-        nothing. Raises KeyReusedError: it was accepted with other content. Rings the coordinator. Rule: O06, O08, S01.
+        nothing. `cause` is as in `submit`. Raises KeyReusedError: it was accepted with other content; ChainTooLongError. Rings the coordinator. Rule: O06, O08, S01.
         """
 
     def wake_on(self, *, limit: int) -> bool:

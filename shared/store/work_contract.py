@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from shared.ids import Incarnation, WorkId
+from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt
 from shared.model.timer import Timer
 from shared.model.work import NewWork
@@ -46,17 +46,23 @@ class WorkReads(BudgetReads, Protocol):
 class WorkCommands(BudgetCommands, Protocol):
     """Transitions of people and programs, and the one of the leader that fires a timer."""
 
-    def submit(self, work: NewWork, pool: str, *, key: str | None = None) -> WorkId:
+    def submit(self, work: NewWork, pool: str, *, key: str | None = None, cause: AttemptId | None = None) -> WorkId:
         """Store a Work with one input and make it ready; a standing one without an input is idle. Rings the coordinator.
 
         A key that was accepted before answers with the same Work and writes nothing. Raises KeyReusedError: it was accepted with
-        other content.
+        other content; ChainTooLongError.
+
+        Args:
+            cause: The attempt from inside which it is asked for: its input is one link deeper than that one. None, or an attempt
+                that is not there: it is a root. Rule: `policy.causality`.
         """
 
-    def add_input(self, work_id: WorkId, body: bytes, *, by: str, key: str | None = None) -> int:
+    def add_input(
+        self, work_id: WorkId, body: bytes, *, by: str, key: str | None = None, cause: AttemptId | None = None
+    ) -> int:
         """Accept a further input of a standing Work, and return its number. An idle one is ready; in every other state the input
-        waits: for attempt N+1 while one runs, and it ends no backoff and no hold. A key is as in `submit`.
-        Raises NotFoundError, RefusedError (no standing Work, or ended), KeyReusedError. Rings the coordinator. Rule: O01, O13.
+        waits: for attempt N+1 while one runs, and it ends no backoff and no hold. A key and a cause are as in `submit`.
+        Raises NotFoundError, RefusedError (no standing Work, or ended), KeyReusedError, ChainTooLongError. Rings the coordinator. Rule: O01, O13.
         """
 
     def retry_work(self, work_id: WorkId, *, by: str, reason: str) -> None:

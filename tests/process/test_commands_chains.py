@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.ids import AttemptId, WorkId
+from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import LeaseKey
 from shared.model.work import WorkKind, WorkState
 from shared.store.contract import Tx
@@ -19,9 +19,9 @@ from tests.support.examinations import Found
 quiet = pytest.mark.usefixtures("quiet")
 
 
-def stopped(home: CommandHome, depth_max: int = 0) -> LeaseKey:
+def stopped(home: CommandHome, owner: Incarnation | None = None, depth_max: int = 0) -> LeaseKey:
     """A standing work whose handoff went on, or would have been a link too many."""
-    owner = home.staff()
+    owner = owner or home.staff()
     work_id = home.submit(kind=WorkKind.STANDING, input_=b"begin")
     request = home.request(work_id, owner)
     pinned = replace(request.snapshot, continues=True, depth_max=depth_max, kind=WorkKind.STANDING)
@@ -93,6 +93,25 @@ def test_show_of_an_attempt_that_another_set_off_tells_its_depth(home: CommandHo
     assert (told["depth"], told["chain_refusals"]) == (1, [])
     assert "1 link from what somebody asked for" in ask("attempt", "show", "w1.2").out
     assert "somebody asked for" not in ask("attempt", "show", "w1.1").out, "control: that one is a root"
+
+
+@pytest.mark.req("O06", "O07")
+def test_what_a_job_hands_in_is_refused_at_the_limit_in_one_line(home: CommandHome) -> None:
+    key = home.running(home.staff())
+    inside = {"TENURE_ATTEMPT": key.attempt_id, "TENURE_HOME": str(home.home)}
+    asked = (("submit", "--", "true"), ("event", "publish", "build.done"))
+    for words in asked:
+        assert home.call(*words, env=inside).code == 0
+    told = [one.data for one in home.store.read(lambda tx: tx.events(after=0, limit=999)) if "cause" in one.data]
+    assert [(data["cause"], data["depth"]) for data in told] == [("w1.1", 1), ("w1.1", 1)]
+    stopped_at = stopped(home, key.owner)
+
+    for words in asked:
+        refused = home.call(*words, env=inside | {"TENURE_ATTEMPT": stopped_at.attempt_id})
+        assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 2)
+        assert f"what {stopped_at.attempt_id} asks for would be link 1 of a chain that may have 0" in refused.err
+        elsewhere = {"TENURE_ATTEMPT": stopped_at.attempt_id, "TENURE_HOME": str(home.folder / "other")}
+        assert home.call(*words, env=elsewhere).code == 0, "control: a job of another home is somebody outside"
 
 
 # --- publish

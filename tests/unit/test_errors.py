@@ -12,6 +12,7 @@ import pytest
 import shared.home
 import shared.process.launcher  # noqa: F401
 from shared.errors import (
+    ChainTooLongError,
     ConfigError,
     DeclarationError,
     FenceViolationError,
@@ -53,6 +54,7 @@ SAMPLES: list[TenureError] = [
     UsageError("no command given"),
     UnsupportedError("no cgroups here"),
     OperationError("workspace 7 is gone", code="workspace_gone"),
+    ChainTooLongError("w41.2", 101, 100),
     SecretUnavailableError("API_KEY", "file", "others may read it (mode 0644)"),
     SecretUnavailableError(None, "env", "it is not set"),
     LaunchError("ready", "the shim died", nothing_ran=False, exists=True),

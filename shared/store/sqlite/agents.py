@@ -8,6 +8,7 @@ from shared.boundary import Boundary
 from shared.errors import DeclarationError, KeyReusedError, NotFoundError, RefusedError
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, AttemptState, Ending, Exclusion, LeaseKey
+from shared.model.causality import ROOT
 from shared.model.intent import Delivered, Fate, Intent, IntentKind
 from shared.model.stream import REFUSALS_KEPT, WHY_CHARS_MAX, Place, Refusal, RefusalCode, Stream, Stretch
 from shared.model.usage import Usage
@@ -65,7 +66,7 @@ class Agents(Commands, Ends):
             return self._intent_of_input(known.input)
         work = self._open_work(work_id)
         self._require_ballast()
-        number = int(self._db.value(INSERT_INPUT, (work_id, body, self._now.wall_us)))
+        number = int(self._db.value(INSERT_INPUT, (work_id, body, self._now.wall_us, ROOT)))
         if key is not None:
             digest = input_digest(work_id, body)
             self._db.rows(INSERT_SUBMISSION, (key, digest, work_id, number, self._now.wall_us))

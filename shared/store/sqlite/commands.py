@@ -6,7 +6,7 @@ import json
 
 from shared.boundary import Boundary
 from shared.errors import KeyReusedError, NotFoundError, RefusedError
-from shared.ids import WorkId, work_id
+from shared.ids import AttemptId, WorkId, work_id
 from shared.model.budget import Budget
 from shared.model.work import NewWork, WorkChange, WorkKind, WorkState
 from shared.policy.steps import WorkEvent, is_final_work
@@ -20,7 +20,7 @@ INSERT_WORK = """INSERT INTO work (id, number, scope, binding, command, env, cwd
     attempts_used, admission_failures, submitted_by, submitted_at_us, grants, kind, failures_used)
   VALUES (:id, :number, :scope, :binding, :command, :env, :cwd, :pool, :state, :priority, 1, :ready_seq, 0, 0, :by, :at, :grants,
     :kind, 0)"""
-INSERT_INPUT = "INSERT INTO input (work_id, body, accepted_at_us) VALUES (?, ?, ?) RETURNING number"
+INSERT_INPUT = "INSERT INTO input (work_id, body, accepted_at_us, depth) VALUES (?, ?, ?, ?) RETURNING number"
 INSERT_SUBMISSION = "INSERT INTO submission (key, digest, work_id, input, accepted_at_us) VALUES (?, ?, ?, ?, ?)"
 KNOW_BUDGET = """INSERT INTO budget (unit, per, period, scope, since_staged, since_at_us)
   VALUES (?, ?, ?, ?, (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'usage_pending'), ?)
@@ -31,12 +31,13 @@ INSERT_CONFIG = "INSERT INTO config (number, body, digest, source_path, activate
 class Commands(Writing):
     """See `contract.Tx`, "Commands"."""
 
-    def submit(self, work: NewWork, pool: str, *, key: str | None = None) -> WorkId:
+    def submit(self, work: NewWork, pool: str, *, key: str | None = None, cause: AttemptId | None = None) -> WorkId:
         """See `WorkCommands.submit`."""
         digest = "" if key is None else work_digest(work)
         known = self._accepted(key, digest)
         if known is not None:
             return known.work_id
+        depth = self._depth_of(cause)
         self._require_ballast()
         state = WorkState.IDLE if work.kind is WorkKind.STANDING and work.input is None else WorkState.READY
         number = self._count("work")
@@ -64,14 +65,16 @@ class Commands(Writing):
         for correlate in work.correlate:
             self._db.rows("INSERT INTO correlation (work_id, key) VALUES (?, ?)", (name, correlate))
         if state is WorkState.READY:
-            self._db.rows(INSERT_INPUT, (name, work.input or b"", self._now.wall_us))
+            self._db.rows(INSERT_INPUT, (name, work.input or b"", self._now.wall_us, depth))
         facts = {"to": state, "scope": work.scope, "binding": work.binding, "pool": pool, "kind": work.kind, "key": key}
-        self._event("work.submitted", facts, work=name)
+        self._event("work.submitted", facts | _caused(cause, depth), work=name)
         self._accept_key(key, digest, name, None)
         self._note(Boundary.SUBMIT_COMMIT, COORDINATOR)
         return name
 
-    def add_input(self, work_id: WorkId, body: bytes, *, by: str, key: str | None = None) -> int:
+    def add_input(
+        self, work_id: WorkId, body: bytes, *, by: str, key: str | None = None, cause: AttemptId | None = None
+    ) -> int:
         """See `WorkCommands.add_input`."""
         digest = "" if key is None else input_digest(work_id, body)
         known = self._accepted(key, digest)
@@ -85,10 +88,11 @@ class Commands(Writing):
             raise RefusedError(f"{work_id} has already ended: {work.state}")
         if work.kind is not WorkKind.STANDING:
             raise RefusedError(f"{work_id} runs once: it takes no further input", hint="submit a new work")
+        depth = self._depth_of(cause)
         self._require_ballast()
-        number = int(self._db.value(INSERT_INPUT, (work_id, body, self._now.wall_us)))
+        number = int(self._db.value(INSERT_INPUT, (work_id, body, self._now.wall_us, depth)))
         facts = {"input": number, "bytes": len(body), "by": by, "key": key}
-        self._event("input.accepted", facts, work=work_id)
+        self._event("input.accepted", facts | _caused(cause, depth), work=work_id)
         self._accept_key(key, digest, work_id, number)
         if work.state is WorkState.IDLE:
             ready = WorkChange(WorkState.READY, None, None, work.admission_failures, work.failures_used)
@@ -122,3 +126,8 @@ class Commands(Writing):
             self._db.rows(KNOW_BUDGET, (*key, self._now.wall_us))
         self._note(Boundary.CONFIG_COMMIT, COORDINATOR)
         return number
+
+
+def _caused(cause: AttemptId | None, depth: int) -> dict[str, object]:
+    """What the changefeed tells of who asked, when that was an attempt."""
+    return {} if cause is None or not depth else {"cause": cause, "depth": depth}

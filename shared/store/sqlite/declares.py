@@ -81,7 +81,7 @@ class Declares(Takeovers):
         self._apply_declared(attempt, outcome)
         self._register(attempt, outcome.wait, parked_seq)
 
-    def publish(self, event: NewEvent, *, key: str | None = None) -> int:
+    def publish(self, event: NewEvent, *, key: str | None = None, cause: AttemptId | None = None) -> int:
         """See `WaitTransitions.publish`."""
         name = None if key is None else f"publish/{key}"
         digest = None if key is None else event_digest(event.type, event.correlate, event.data)
@@ -90,10 +90,11 @@ class Declares(Takeovers):
             if known["digest"] != digest:
                 raise KeyReusedError(key, f"event {known['seq']}")
             return int(known["seq"])
+        depth = self._depth_of(cause)
         self._note(Boundary.EVENT_COMMIT)
         self._require_ballast()
-        told = {"data": event.data, "by": event.by, "key": key}
-        return self._publish("event.published", event.type, event.correlate, told, key=name, digest=digest)
+        told = {"data": event.data, "by": event.by, "key": key} | ({"cause": cause, "depth": depth} if depth else {})
+        return self._publish("event.published", event.type, event.correlate, told, depth=depth, key=name, digest=digest)
 
     def wake_on(self, *, limit: int) -> bool:
         """See `WaitTransitions.wake_on`."""

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shared.boundary import Boundary
-from shared.errors import FenceViolationError, LeaseLostError, RefusedError, StoreUnavailableError
+from shared.errors import ChainTooLongError, FenceViolationError, LeaseLostError, RefusedError, StoreUnavailableError
 from shared.ids import AttemptId, Incarnation, WorkId, work_of
 from shared.model.attempt import Attempt, AttemptState, LeaseKey
+from shared.model.causality import ROOT
 from shared.model.instant import Instant
 from shared.model.work import Reason, Work, WorkChange, WorkState
+from shared.policy.causality import TooDeep, derive
 from shared.policy.lease import active_us, budget_left_us
 from shared.policy.steps import AttemptEvent, IllegalStepError, WorkEvent, is_final_work, step_attempt, step_work
 from shared.store.sqlite import rows
@@ -148,6 +150,17 @@ class Writing(Reads):
         fields = (self._now.wall_us, kind, work, attempt, epoch, rows.json_text(data))
         self.notes.last_seq = self._db.value(EVENT, fields)
         return self.notes.last_seq
+
+    def _depth_of(self, cause: AttemptId | None) -> int:
+        """How deep in its chain is what is asked for: by nobody of ours, or from inside an attempt. Raises ChainTooLongError."""
+        attempt = None if cause is None else self.attempt(cause)
+        pinned = None if attempt is None else self.snapshot(attempt.id)
+        if attempt is None or pinned is None:
+            return ROOT
+        depth = derive(attempt.depth, pinned)
+        if isinstance(depth, TooDeep):
+            raise ChainTooLongError(attempt.id, depth.depth, depth.depth_max)
+        return depth
 
     # The fence
     def _key(self, key: LeaseKey) -> dict[str, object]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.errors import LeaseLostError
+from shared.errors import ChainTooLongError, LeaseLostError
 from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import AttemptState, Ending, LeaseKey
 from shared.model.causality import Derived
@@ -19,7 +19,7 @@ from shared.store.contract import Claimed, Event, Tx
 from shared.store.settling import change_after
 from tests.contract.store_cases import case
 from tests.support.declarations import HANDED_OFF, TICK, TURN, turn, wait
-from tests.support.stores import BACKED_OFF, FAILED, SUCCEEDED, World
+from tests.support.stores import BACKED_OFF, FAILED, SUCCEEDED, World, new_work
 
 S, W = AttemptState, WorkState
 
@@ -364,3 +364,72 @@ def what_a_person_publishes_is_a_root(world: World) -> None:
 
     assert depth(world, key.attempt_id) == 0
     assert work_of(key.attempt_id) == "w1"
+
+
+# --- what is asked for from inside an attempt
+
+
+@case(pytest.mark.req("O06", "O07"))
+def what_an_attempt_hands_in_or_publishes_is_a_link_deeper_than_it(world: World) -> None:
+    owner = world.worker()
+    work_id = standing(world)
+    end(world, started(world, work_id, continues=True), handoff())
+    cause = started(world, work_id).attempt_id
+    parked = world.parked(owner)
+
+    new = world.store.write(lambda tx: tx.submit(new_work(), "jobs", cause=cause))
+    rests = world.submit(kind=WorkKind.STANDING)
+    world.store.write(lambda tx: tx.add_input(rests, b"more", by="a job", cause=cause))
+    world.store.write(lambda tx: tx.publish(TICK, cause=cause))
+
+    assert depth(world, cause) == 1
+    assert depth(world, started(world, new).attempt_id) == 2
+    assert depth(world, started(world, rests).attempt_id) == 2
+    assert depth(world, world.resumed(parked, owner).attempt_id) == 2
+    told = [(one.kind, one.data["cause"], one.data["depth"]) for one in events_with(world, "cause", cause)]
+    assert told == [(kind, cause, 2) for kind in ("work.submitted", "input.accepted", "event.published")]
+
+
+def events_with(world: World, name: str, value: object) -> list[Event]:
+    return [one for one in world.store.read(lambda tx: tx.events(after=0, limit=10_000)) if one.data.get(name) == value]
+
+
+@case(pytest.mark.req("O06", "O07"))
+def an_attempt_at_the_limit_asks_for_nothing_more(world: World) -> None:
+    world.worker()
+    work_id, rests = standing(world), world.submit(kind=WorkKind.STANDING)
+    cause = started(world, work_id, depth_max=0).attempt_id
+    before = world.everything()
+
+    for ask in (
+        lambda tx: tx.submit(new_work(), "jobs", cause=cause),
+        lambda tx: tx.add_input(rests, b"more", by="a job", cause=cause),
+        lambda tx: tx.publish(TICK, cause=cause),
+    ):
+        with pytest.raises(
+            ChainTooLongError, match=f"what {cause} asks for would be link 1 of a chain that may have 0"
+        ):
+            world.store.write(ask)
+
+    assert world.everything() == before
+    world.store.write(lambda tx: tx.add_input(rests, b"more", by="me"))
+    assert depth(world, started(world, rests).attempt_id) == 0, "control: somebody outside"
+
+
+@case(pytest.mark.req("O06"))
+def an_attempt_that_is_not_there_is_nobody_of_ours(world: World) -> None:
+    world.worker()
+
+    work_id = world.store.write(lambda tx: tx.submit(new_work(), "jobs", cause=AttemptId("w77.1")))
+
+    assert depth(world, started(world, work_id).attempt_id) == 0
+
+
+@case(pytest.mark.req("O01", "O06"))
+def a_key_that_was_accepted_is_answered_whoever_asks_again(world: World) -> None:
+    world.worker()
+    work_id = standing(world)
+    first = world.store.write(lambda tx: tx.submit(new_work(), "jobs", key="k"))
+    cause = started(world, work_id, depth_max=0).attempt_id
+
+    assert world.store.write(lambda tx: tx.submit(new_work(), "jobs", key="k", cause=cause)) == first
