@@ -6,6 +6,8 @@ import base64
 import logging
 
 from shared.errors import LeaseLostError, RefusedError
+from shared.model.attempt import LeaseKey
+from shared.model.stream import BELT, WHY_CHARS_MAX, Refusal, RefusalCode
 from shared.model.work import Input
 from shared.store.contract import ReadTx, Tx
 from worker.batch import NOT_WRITTEN, Change
@@ -55,12 +57,24 @@ class Declarings:
                 belt.answer(request.connection, RETRY)
                 return
             log.warning("declaration.refused", extra={**_facts(holding, declaration.kind), "why": error.code})
+            if error.code == RefusalCode.TOO_MANY:
+                self._ports.batch.add(_noting(key, str(error)))
             belt.answer(request.connection, refusal(error.code, str(error)))
 
         def happened(tx: ReadTx) -> bool:
             return any(one.declaration == declaration for one in tx.declarations(key.attempt_id))
 
         return Change(apply, done, refused, happened)
+
+
+def _noting(key: LeaseKey, why: str) -> Change:
+    """Let a person see what there was no room for; a refused write only leaves that untold."""
+    refusal = Refusal(BELT, RefusalCode.TOO_MANY, why[:WHY_CHARS_MAX])
+
+    def apply(tx: Tx) -> None:
+        tx.note_refusal(key, refusal)
+
+    return Change(apply, lambda: None, lambda _: None, lambda _: True)
 
 
 def _facts(holding: Holding, kind: str) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shared.commands.findings import NAMED_MAX, Finding, Severity
+from shared.commands.intent_text import line_text
 from shared.commands.next_step import answer
 from shared.commands.open_home import OpenHome
 from shared.commands.render import counted, escaped
@@ -31,7 +32,7 @@ def _told(one: FaultyStream) -> str:
     if stream.refused:
         last = stream.refusals[-1]
         parts.append(
-            f"{counted(stream.refused, 'line')} refused, the last of them line {last.line} ({last.code}: {escaped(last.why)})"
+            f"{counted(stream.refused, 'line')} refused, the last of them {line_text(last)} ({last.code}: {escaped(last.why)})"
         )
     if stream.unknown:
         types = ", ".join(f"{escaped(name)} ({count})" for name, count in sorted(stream.unknown.items()))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from shared.commands.json_views import Json
 from shared.commands.render import counted, escaped, iso, moment, table
 from shared.model.intent import Fate, Intent, IntentKind
-from shared.model.stream import Stream
+from shared.model.stream import BELT, Refusal, Stream
 
 _FATES = {
     Fate.QUEUED: "waits to be handed over",
@@ -69,9 +69,14 @@ def stream_view(stream: Stream | None) -> Json | None:
         "offset_bytes": stream.place.offset,
         "lines": stream.place.lines,
         "refused": stream.refused,
-        "refusals": [{"line": one.line, "code": one.code, "why": one.why} for one in stream.refusals],
+        "refusals": [{"line": one.line or None, "code": one.code, "why": one.why} for one in stream.refusals],
         "unknown": dict(stream.unknown),
     }
+
+
+def line_text(refusal: Refusal) -> str:
+    """Where it was said."""
+    return "by its belt" if refusal.line == BELT else f"line {refusal.line}"
 
 
 def stream_rows(stream: Stream) -> list[list[str]]:
@@ -82,5 +87,5 @@ def stream_rows(stream: Stream) -> list[list[str]]:
         rows.append(["unknown", told])
     if stream.refused:
         rows.append(["refused", counted(stream.refused, "line")])
-        rows += [["", f"line {one.line}  {one.code}: {escaped(one.why)}"] for one in stream.refusals]
+        rows += [["", f"{line_text(one)}  {one.code}: {escaped(one.why)}"] for one in stream.refusals]
     return rows

@@ -19,6 +19,8 @@ TYPES_KEPT = 16
 TYPE_CHARS_MAX = 64
 WHY_CHARS_MAX = 200
 OTHER = "…"
+BELT = 0
+"""Stands for a line's number where what was refused came by the tool belt."""
 
 
 class RefusalCode(StrEnum):
@@ -36,7 +38,11 @@ class RefusalCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A line that was not taken. `why`: one line for people, at most `WHY_CHARS_MAX` characters."""
+    """A line that was not taken; line `BELT`: something said by the belt.
+
+    Attributes:
+        why: One line for people, at most `WHY_CHARS_MAX` characters.
+    """
 
     line: int
     code: RefusalCode

@@ -10,7 +10,7 @@ from typing import Protocol
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import LeaseKey
 from shared.model.intent import Delivered, DueIntent, Intent
-from shared.model.stream import Stream, Stretch
+from shared.model.stream import Refusal, Stream, Stretch
 from shared.store.values import FaultyStream
 
 
@@ -57,6 +57,9 @@ class AgentTransitions(Protocol):
         refused line by line, and the rest counts.
         Raises RefusedError: the output was read further, or less far, than where the stretch begins. Fenced. Rule: T02.
         """
+
+    def note_refusal(self, key: LeaseKey, refusal: Refusal) -> None:
+        """Record that something the program said by its belt was refused for want of room, so that a person sees it too. Fenced."""
 
     def report_late(self, attempt_id: AttemptId, *, expected_epoch: int, pin_epoch: int, stretch: Stretch) -> None:
         """Record a stretch of the output of an attempt that ended before it was read, by whoever proves its stop.

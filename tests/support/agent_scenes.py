@@ -7,7 +7,7 @@ from collections.abc import Callable
 from shared.ids import work_of
 from shared.model.attempt import LeaseKey
 from shared.model.intent import Delivered, Intent
-from shared.model.stream import Place, Refusal, RefusalCode, Stretch
+from shared.model.stream import BELT, Place, Refusal, RefusalCode, Stretch
 from shared.model.usage import Usage
 from shared.store.contract import Tx
 from tests.support.stores import World
@@ -56,6 +56,11 @@ def follow(world: World) -> Callable[[Tx], object]:
     return lambda tx: tx.follow(key, 1, stretch)
 
 
+def note_refusal(world: World) -> Callable[[Tx], object]:
+    key = world.running(world.worker())
+    return lambda tx: tx.note_refusal(key, Refusal(BELT, RefusalCode.TOO_MANY, "no room"))
+
+
 def report_late(world: World) -> Callable[[Tx], object]:
     key = world.running(world.worker())
     intent = accepted(world, key)
@@ -81,6 +86,7 @@ AGENT_SCENES = {
     "inject": inject,
     "interrupt": interrupt,
     "follow": follow,
+    "note_refusal": note_refusal,
     "report_late": report_late,
     "dispatch": dispatch,
     "acknowledge": acknowledge,

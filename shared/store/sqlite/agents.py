@@ -111,6 +111,13 @@ class Agents(Commands, Ends):
         for name in stretch.declined:
             self._decline(key, name)
 
+    def note_refusal(self, key: LeaseKey, refusal: Refusal) -> None:
+        """See `AgentTransitions.note_refusal`."""
+        self._note(Boundary.DECLARE_COMMIT)
+        attempt = self._held(key)
+        known = self.stream(attempt.id) or Stream(key.epoch if attempt.pin is None else attempt.pin.epoch)
+        self._set_stream(attempt, known, Stretch(known.place, known.place), [refusal])
+
     def _read_up_to(self, name: AttemptId, pin_epoch: int, stretch: Stretch) -> Stream:
         """What is known of the output; the stretch has to begin where that ends. Raises RefusedError."""
         known = self.stream(name)

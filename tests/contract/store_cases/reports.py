@@ -12,7 +12,7 @@ from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import AttemptState, Ending, FailureClass, LeaseKey
 from shared.model.budget import Budget, Per
 from shared.model.outcome import DECLARATIONS_MAX, Declaration, declaration_of
-from shared.model.stream import REFUSALS_KEPT, Place, Refusal, RefusalCode, Said, Stretch
+from shared.model.stream import BELT, REFUSALS_KEPT, Place, Refusal, RefusalCode, Said, Stretch
 from shared.model.usage import UNITS_KEPT, Usage
 from shared.model.work import WorkChange, WorkKind, WorkState
 from shared.policy.settle import OUT_OF_TIME
@@ -216,6 +216,21 @@ def lines_that_are_no_message_are_events_up_to_a_bound_and_counted_beyond_it(wor
     assert stream is not None
     assert stream.refused == 80
     assert len(told(world, "stream.refused")) == REFUSALS_KEPT
+
+
+@case(pytest.mark.req("O15"))
+def what_there_was_no_room_for_by_the_belt_is_told_and_moves_no_reading(world: World) -> None:
+    key = world.running(world.worker())
+    world.store.write(lambda tx: tx.follow(key, 1, stretch(0, 3)))
+
+    world.store.write(lambda tx: tx.note_refusal(key, Refusal(BELT, RefusalCode.TOO_MANY, "no room")))
+
+    stream = world.store.read(lambda tx: tx.stream(key.attempt_id))
+    assert stream is not None
+    assert (stream.place, stream.refused, stream.refusals[0].line) == (Place(30, 3), 1, BELT)
+    world.store.write(lambda tx: tx.follow(key, 1, stretch(3, 4)))
+    [faulty] = world.store.read(lambda tx: tx.faulty_streams(since_at_us=0, limit=9))
+    assert (faulty.attempt_id, faulty.is_live) == (key.attempt_id, True)
 
 
 # --- what is read once the attempt has ended
