@@ -226,9 +226,11 @@ class Endings:
             case Verdict.NOTHING_RAN:
                 self.time_out(holding)
             case _ if holding.assignment.snapshot.replay == "safe":
-                self._streams.drain(holding, lambda: self._end_ambiguous(holding, decision, proof))
+                is_over = proof is not None
+                self._streams.drain(holding, lambda: self._end_ambiguous(holding, decision, proof), is_over=is_over)
             case _:
-                self._streams.drain(holding, lambda: self._ask_person(holding, decision, proof))
+                is_over = proof is not None
+                self._streams.drain(holding, lambda: self._ask_person(holding, decision, proof), is_over=is_over)
 
     def _end_ambiguous(self, holding: Holding, decision: Decision, proof: str | None) -> None:
         """The outcome is unknown, and its binding says that running it again does no harm: attempt N+1 follows by itself, once

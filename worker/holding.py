@@ -45,6 +45,7 @@ class Following:
         due_mono_us, pause_us: When to look again, and how long apart.
         unseen: How often in a row it could not be looked at.
         is_reading: A look is under way, or being recorded. `drains`: that look is to reach the end.
+        is_over: Nothing writes to it any more.
         then: What follows once all of it is read; None while it may still grow.
     """
 
@@ -58,6 +59,7 @@ class Following:
     unseen: int = 0
     is_reading: bool = False
     drains: bool = False
+    is_over: bool = False
     then: Callable[[], None] | None = None
 
 

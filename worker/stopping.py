@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from shared.errors import UnreadableError
+from shared.errors import TenureError, UnreadableError
 from shared.ids import AttemptId
 from shared.model.attempt import AttemptState
 from shared.model.host import StopOrder
@@ -63,13 +63,17 @@ class Stops:
             raise error
         assert isinstance(result, StopResult), "the task returns what came of the stop"
         self._tried.add(order_id)
-        self._outputs.read(
-            order,
-            is_over=result.proof is not None,
-            then=lambda: self._report(order, result),
-            lost=lambda: self._forget(order),
-            blind=lambda why: self._report(order, StopResult(None, (), (why,), result.exit)),
-        )
+        try:
+            self._outputs.read(
+                order,
+                is_over=result.proof is not None,
+                then=lambda: self._report(order, result),
+                lost=lambda: self._forget(order),
+                blind=lambda why: self._report(order, StopResult(None, (), (why,), result.exit)),
+            )
+        except TenureError:
+            self._forget(order)  # its lease lapses, and it is tried again
+            raise
 
     def heard(self, completion: Completion, order_id: int) -> None:
         """A look at an output that nobody had read is over."""

@@ -63,15 +63,19 @@ class Streams:
             if following is not None and holding.phase in FOLLOWED and now.mono_us >= following.due_mono_us:
                 self._look(holding, following)
 
-    def drain(self, holding: Holding, then: Callable[[], None]) -> None:
-        """Read up to the end of the output of a program that is gone, then go on; at once where nobody listens to it."""
+    def drain(self, holding: Holding, then: Callable[[], None], *, is_over: bool = True) -> None:
+        """Read up to the end of the output of a program that is gone, then go on; at once where nobody listens to it.
+
+        Args:
+            is_over: Nothing writes any more, so that a last line without its end is one; else that is left for later.
+        """
         self.begin(holding)
         following = holding.following
         if following is None:
             then()
             return
         holding.phase = Phase.DRAINING
-        following.then, following.unseen = then, 0
+        following.then, following.unseen, following.is_over = then, 0, is_over
         self._look(holding, following)
 
     def is_idle(self, holding: Holding) -> bool:
@@ -136,6 +140,7 @@ class Streams:
         if following.is_reading:
             return
         pin, place, draining = holding.pin, following.place, following.then is not None
+        is_over = draining and following.is_over
         executor = self._ports.executors[holding.assignment.snapshot.registration]
         assert pin is not None, "nothing is followed without a pin"
         host, clock = self._ports.host, self._ports.clock
@@ -144,7 +149,7 @@ class Streams:
             now_us = clock.now().mono_us
             piece = host.read_output(pin, place.offset, READ_BYTES)
             is_last = len(piece.data) < READ_BYTES
-            at_end = draining and is_last
+            at_end = is_over and is_last
             language = language_of(executor)
             stretch = read_stretch(place, piece.offset, piece.data, language, pin_epoch=pin.epoch, at_end=at_end)
             return Look(stretch, piece.end, is_last, now_us)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from shared.ids import AttemptId, attempt_id, work_of
 from shared.model.attempt import AttemptState, Ending, Exclusion, FailureClass
+from shared.model.evidence import ExitRecord
 from shared.model.instant import US_PER_S
 from shared.model.settings import Config, Settings
 from shared.model.stop import StopResult
@@ -20,7 +20,7 @@ from shared.process.output import Piece
 from shared.store.settling import change_after
 from tests.support.hosts import Shim
 from tests.support.sites import Bench, Site
-from tests.unit.test_worker_agents import EXECUTORS, TALK, bench, declared, intent, reported, say, start, stream
+from tests.unit.test_worker_agents import TALK, bench, declared, intent, reported, say, start, stream
 from worker.agents.reading import READ_BYTES
 from worker.unread import UNPROVEN_BYTES_MAX
 
@@ -311,8 +311,33 @@ def test_what_was_said_before_an_end_that_nobody_saw_is_read_before_a_person_is_
     shim.end_orphan(0, is_kept=False)
     site.settle()
 
-    attempt = site.attempt(name)
-    assert attempt.state is AttemptState.RECOVERY_REQUIRED
+    assert site.attempt(name).state is AttemptState.RECOVERY_REQUIRED
     assert reported(site, name) == {"usd": "2.5"}
-    assert EXECUTORS["agent@1"].language is not None
-    assert Path(attempt.pin.directory if attempt.pin else "").name == f"{name}.1"
+
+
+@pytest.mark.req("B03", "M02", "O15")
+def test_half_a_line_of_what_may_still_write_is_left_until_its_stop_is_proven(site: Site) -> None:
+    """Its shim is dead, and what it left behind is not proven gone."""
+    _, name, shim = alone(site)
+    shim.die()
+    site.settle()
+    shim.out += b'{"type": "usage", "units": {"usd": 4'
+    shim.end_orphan(0, is_kept=False)
+    site.settle()
+    attempt = site.attempt(name)
+    assert (attempt.state, attempt.exclusion_proof) == (AttemptState.RECOVERY_REQUIRED, None)
+    assert (reported(site, name), stream(site, name).refused) == ({"usd": "1"}, 0)
+    shim.out += b"0}}\n"
+    shim.exit = ExitRecord(status=0, ran=True, error=None, stop=None, tree_empty=True)
+
+    failed = Ending(AttemptState.FAILED, None, FailureClass.AMBIGUOUS, "nobody saw it", None, "settled")
+    change = site.world.store.read(lambda tx: change_after(tx, name, failed))
+    site.world.store.write(
+        lambda tx: tx.reconcile(
+            name, expected_epoch=attempt.epoch, ending=failed, change=change, by="me", reason="it is gone"
+        )
+    )
+    site.settle()
+
+    assert site.attempt(name).exclusion is Exclusion.RELEASED
+    assert site.attempt(name).usage.to_plain() == {"usd": "41"}
