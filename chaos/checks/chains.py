@@ -11,7 +11,7 @@ from chaos.checks.speech import REFUSED, last_words, launch_ends
 from chaos.history import History
 from shared.ids import AttemptId
 
-TURN, HANDOFF = "execution.turn", "tenure.handoff"
+TURN, HANDOFF = "execution.turn", "execution.handoff"
 
 
 def handoffs_go_on_once(history: History) -> list[str]:

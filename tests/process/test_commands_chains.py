@@ -156,7 +156,7 @@ def test_a_key_that_is_none_is_a_mistake_of_the_command_line(home: CommandHome, 
     assert "--key" in said.err
 
 
-@pytest.mark.parametrize("kind", ["tenure.handoff", "execution.turn"])
+@pytest.mark.parametrize("kind", ["execution.handoff", "execution.turn"])
 def test_what_tenure_publishes_nobody_else_does(home: CommandHome, kind: str) -> None:
     said = home.call("event", "publish", kind)
 

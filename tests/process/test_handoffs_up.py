@@ -41,7 +41,7 @@ def pages(site: UpSite) -> list[str]:
 
 def handoffs(site: UpSite) -> list[dict[str, Any]]:
     items = site.json("events", "--limit", "1000")["items"]
-    return [event for event in items if event["kind"] == "tenure.handoff"]
+    return [event for event in items if event["kind"] == "execution.handoff"]
 
 
 def begin(site: UpSite, *, last: int) -> str:
@@ -63,7 +63,7 @@ def test_each_piece_follows_the_last_one_with_its_summary(site: UpSite) -> None:
     assert [event["attempt"] for event in handoffs(site)] == [f"{work}.1", f"{work}.2"]
     given = json.loads(site.printed(work))
     assert (given["type"], given["data"]) == (
-        "tenure.handoff", {"attempt": f"{work}.2", "summary": f"after {work}.2"},
+        "execution.handoff", {"attempt": f"{work}.2", "summary": f"after {work}.2"},
     )  # fmt: skip
     shown = site.json("work", "show", work)["attempts"]
     assert [(one["state"], one["depth"]) for one in shown] == [("handed_off", 0), ("handed_off", 1), ("succeeded", 2)]

@@ -123,12 +123,12 @@ def told_another_wake(history: History) -> History:
 
 
 def goes_on_twice(history: History) -> History:
-    told = history.events[index_of(history, "tenure.handoff", A4)]
+    told = history.events[index_of(history, "execution.handoff", A4)]
     return _in_place_of(history, "segment.phases", A4, told)
 
 
 def goes_on_without_input(history: History) -> History:
-    told = history.events[index_of(history, "tenure.handoff", A4)]
+    told = history.events[index_of(history, "execution.handoff", A4)]
     events = [
         replace(event, data={**event.data, "cause": None}) if event.data.get("cause") == told.seq else event
         for event in history.events
