@@ -278,7 +278,8 @@ class IdleState:
     Attributes:
         live: Attempts unfinished, or ended without proof of stop and still being worked on.
         waiting: Works ready, in backoff, or whose next attempt waits for an event or a time, but for those of a quarantined binding.
-        needs_person: Names of attempts in `recovery_required`, of held Works, and of those of a quarantined binding.
+        needs_person: Names of attempts in `recovery_required`, of held Works, of those of a quarantined binding, and of
+            attempts that wait for a person's answer and for nothing else.
     """
 
     live: int

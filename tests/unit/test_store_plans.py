@@ -156,6 +156,8 @@ PLANS: dict[str, tuple[str, set[str]]] = {
             "UNION ALL",
             "SCAN work USING INDEX work_held",
             "SCAN work USING INDEX work_quarantined",
+            "SCAN w USING INDEX wait_asked",
+            "SEARCH t USING INDEX timer_armed (work_id=?)",
             "SEARCH routine USING PRIMARY KEY (binding=?)",
             "SEARCH unreadable USING PRIMARY KEY (table_name=?)",
             "SEARCH attempt USING INDEX sqlite_autoindex_attempt_1 (id=?)",

@@ -68,15 +68,20 @@ OPEN_STOP_ORDER = "SELECT * FROM stop_order WHERE attempt_id = ? AND closed_at_u
 CANCELLATIONS = "SELECT * FROM cancellation WHERE work_id = ? ORDER BY id DESC LIMIT ? + 0"
 _LOST = "EXISTS (SELECT 1 FROM unreadable WHERE table_name IN ('attempt', 'snapshot') AND row_key = attempt.id)"
 """Nobody holds the attempt, and nobody can recover it: one of its rows cannot be read."""
+_ASKS_ALONE = """w.state = 'registered' AND w.ask IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM timer AS t WHERE t.work_id = w.work_id AND t.state = 'armed')"""
+"""A wait that a person's answer ends, and nothing else."""
 IDLE_LIVE = f"""SELECT count(*) FROM
-  (SELECT 1 FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND NOT {_LOST} LIMIT ? + 0)"""
+  (SELECT 1 FROM attempt WHERE {UNEXCLUDED} AND state <> 'recovery_required' AND NOT {_LOST}
+    AND NOT EXISTS (SELECT 1 FROM wait AS w WHERE w.attempt_id = attempt.id AND w.epoch = attempt.epoch AND {_ASKS_ALONE})
+  LIMIT ? + 0)"""
 _IN_QUARANTINE = "EXISTS (SELECT 1 FROM routine WHERE binding = reason_limit AND quarantined_at_us IS NOT NULL)"
 """By the binding itself: the reason that a Work was given stays until the next pass."""
 _READABLE = "NOT EXISTS (SELECT 1 FROM unreadable WHERE table_name = 'work' AND row_key = work.id)"
 IDLE_WAITING = f"""SELECT count(*) FROM (SELECT 1 FROM work WHERE state IN ('ready', 'backoff')
       AND (reason IS NOT 'quarantined' OR NOT {_IN_QUARANTINE}) AND {_READABLE}
-    UNION ALL SELECT 1 FROM wait INDEXED BY wait_for_next JOIN work ON work.id = wait.work_id
-      WHERE wait.state = 'registered' AND resume = 0 AND work.state = 'waiting' AND {_READABLE}
+    UNION ALL SELECT 1 FROM wait AS w INDEXED BY wait_for_next JOIN work ON work.id = w.work_id
+      WHERE w.state = 'registered' AND resume = 0 AND work.state = 'waiting' AND {_READABLE} AND NOT ({_ASKS_ALONE})
     LIMIT ? + 0)"""
 IDLE_NEEDS_PERSON = f"""SELECT id FROM (SELECT id, started_at_us AS at FROM attempt WHERE state = 'recovery_required')
   UNION ALL SELECT id FROM work INDEXED BY work_held WHERE state = 'held'
@@ -85,6 +90,7 @@ IDLE_NEEDS_PERSON = f"""SELECT id FROM (SELECT id, started_at_us AS at FROM atte
     WHERE table_name = 'work' AND ended_at_us IS NULL AND state IN ('ready', 'backoff')
   UNION ALL SELECT attempt.id FROM unreadable JOIN attempt ON attempt.id = row_key
     WHERE table_name IN ('attempt', 'snapshot') AND {UNEXCLUDED} AND state <> 'recovery_required'
+  UNION ALL SELECT w.attempt_id FROM wait AS w INDEXED BY wait_asked WHERE {_ASKS_ALONE}
   LIMIT ? + 0"""
 ATTEMPT_EVENTS = "SELECT * FROM event WHERE attempt_id = ? ORDER BY seq DESC LIMIT ? + 0"
 UNREADABLE = """SELECT * FROM unreadable WHERE (table_name, row_key) > (?, ?)

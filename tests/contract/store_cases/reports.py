@@ -11,6 +11,7 @@ from shared.errors import DeclarationError, LeaseLostError, RefusedError
 from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import AttemptState, Ending, FailureClass, LeaseKey
 from shared.model.budget import Budget, Per
+from shared.model.event import NewEvent
 from shared.model.outcome import DECLARATIONS_MAX, Declaration, declaration_of
 from shared.model.stream import BELT, REFUSALS_KEPT, Place, Refusal, RefusalCode, Said, Stretch
 from shared.model.usage import UNITS_KEPT, Usage
@@ -231,6 +232,33 @@ def what_there_was_no_room_for_by_the_belt_is_told_and_moves_no_reading(world: W
     world.store.write(lambda tx: tx.follow(key, 1, stretch(3, 4)))
     [faulty] = world.store.read(lambda tx: tx.faulty_streams(since_at_us=0, limit=9))
     assert (faulty.attempt_id, faulty.is_live) == (key.attempt_id, True)
+
+
+@case(pytest.mark.req("O08", "V01"))
+def what_waits_for_an_answer_alone_is_left_to_a_person(world: World) -> None:
+    def asking(key: str, timer: str | None, *, resume: bool) -> Declaration:
+        event = {"type": "answer.given", "correlate": key}
+        return declaration_of("w-1", "wait", {"ask": "deploy?", "event": event, "timer": timer, "resume": resume})
+
+    for resume in (True, False):
+        owner = world.worker(f"worker-{1 + resume}")
+        begun = world.parked if resume else world.awaiting
+        alone, timed = begun(owner, asking("a", None, resume=resume)), begun(owner, asking("b", "1h", resume=resume))
+
+        idle = world.store.read(lambda tx: tx.idle_state())
+
+        assert idle.needs_person == (alone.attempt_id,)
+        assert idle.live + idle.waiting == 1, "the other one goes on by itself"
+        asked = world.store.read(lambda tx: tx.asked(limit=9))
+        assert [(one.attempt_id, one.ask) for one in asked] == [
+            (alone.attempt_id, "deploy?"), (timed.attempt_id, "deploy?"),
+        ]  # fmt: skip
+        for word in ("a", "b"):
+            world.store.write(lambda tx, word=word: tx.publish(NewEvent("answer.given", word, "1", "me")))  # type: ignore[misc]
+        assert world.store.read(lambda tx: tx.asked(limit=9)) == []
+        assert world.store.read(lambda tx: tx.idle_state()).needs_person == ()
+        for key in (alone, timed):
+            world.store.write(lambda tx, key=key: tx.cancel_work(work_of(key.attempt_id), **BY))  # type: ignore[misc]
 
 
 # --- what is read once the attempt has ended
