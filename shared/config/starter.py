@@ -54,6 +54,7 @@ replay = "safe"             # a second backup does no harm, so one whose outcome
 #                           # on may list "timeout" too; exhausted = "hold" keeps it for a person; instead of delays:
 #                           # attempts = 4, or exponential = { base = "10s", max = "10m" }, drawn at random up to that
 # kind = "run_once"         # "standing": it rests until the next input:   tenure submit w41 --input TEXT
+# continue = false          # true, of standing work: a handoff is followed by the next attempt at once
 # approval = true           # a person approves the first start of each work that takes it:   tenure gate admit w41
 # replay = "never"          # "safe": it may run again when nobody can say how it ended
 # output_max = "10MB"       # else the one in [settings]
