@@ -64,17 +64,12 @@ def _said(history: History, work_id: WorkId) -> Iterator[str]:
 
 
 def _usage(history: History, work_id: WorkId) -> Iterator[str]:
-    said = Counter[str]()
-    for note in _notes(history, work_id):
-        said.update(note.units)
-    total = {
-        unit: sum((note.units.get(unit, Decimal(0)) for note in _notes(history, work_id)), Decimal(0)) for unit in said
-    }
-    told = {
-        unit: sum((attempt.usage.amount(unit) for attempt in history.attempts_of(work_id)), Decimal(0)) for unit in said
-    }
-    if not total or told != total:
-        yield f"{work_id} used {total}, recorded is {told}"
+    notes, attempts = _notes(history, work_id), history.attempts_of(work_id)
+    units = sorted({unit for note in notes for unit in note.units})
+    said = {unit: sum((note.units.get(unit, Decimal(0)) for note in notes), Decimal(0)) for unit in units}
+    told = {unit: sum((attempt.usage.amount(unit) for attempt in attempts), Decimal(0)) for unit in units}
+    if not said or told != said:
+        yield f"{work_id} used {said}, recorded is {told}"
 
 
 def _turn(history: History, work_id: WorkId) -> Iterator[str]:
