@@ -19,6 +19,7 @@ from shared.model.wait import WAKES_MAX, Awaited
 from shared.model.work import Reason, WorkChange, WorkState
 from shared.policy.steps import WorkEvent
 from shared.store.sqlite.reporting import Reporting
+from shared.store.sqlite.rows import json_text
 from shared.store.sqlite.wait_rows import awaited_of_row
 from shared.wake import COORDINATOR
 
@@ -208,12 +209,23 @@ class Wakes(Reporting):
 
     def _accept_derived(self, work_id: WorkId, seq: int, by: str) -> None:
         """Make an event the Work's input, as deep in its chain as the event is."""
-        body = self._wake_at(seq).to_json().encode()
+        body = self._wake_told(seq).encode()
         depth = self._db.value(DEPTH_OF_EVENT, (seq,))
         params = {"work": work_id, "body": body, "wall": self._now.wall_us, "depth": depth, "cause": seq}
         number = self._db.value(INSERT_DERIVED_INPUT, params)
         told = {"input": number, "bytes": len(body), "by": by, "key": None, "depth": depth, "cause": seq}
         self._event("input.accepted", told, work=work_id)
+
+    def _wake_told(self, seq: int) -> str:
+        """What the next attempt is told of an event. One whose data cannot be read any more wakes all the same, without them: a
+        pass that goes on with it must not end of it. Rule: S05.
+        """
+        try:
+            return self._wake_at(seq).to_json()
+        except (ValueError, TypeError):
+            row = self._db.one("SELECT type, correlate FROM published WHERE seq = ?", (seq,))
+            assert row is not None, "what wakes somebody is kept"
+            return json_text({"seq": seq, "type": row["type"], "correlate": row["correlate"], "data": None})
 
     def _make_ready(self, work_id: WorkId, seq: int) -> None:
         """The next attempt may start; what woke its Work is its input."""
