@@ -27,6 +27,10 @@ KNOWN = {
     ("tests/crash/test_boundary_drill.py", "clock"): "the date chooses which part of the drill is played today",
     ("tests/process/launch_drill.py", "sleep"): "a bounded wait, in a script that runs without pytest",
     ("tests/process/launch_drill.py", "clock"): "the bound of that wait",
+    (
+        "tests/process/rogue_job.py",
+        "sleep",
+    ): "a program that looks again and again for its next victim; its test waits for the deaths",
     ("tests/process/odd_scenes.py", "clock"): "measures a scene for its report; nothing is asserted on it there",
     ("tests/process/scenes.py", "clock"): "measures a scene for its report, and names a file",
     ("tests/process/test_up_children.py", "clock"): "a span of three seconds in which wake-ups are counted, not timed",
