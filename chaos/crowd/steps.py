@@ -177,8 +177,8 @@ def pass_once(site: Site) -> int:
 
 
 def runner(site: Site) -> LeaseKey:
-    """A running attempt that lies in no scope."""
-    site.settle()
+    """A running attempt that lies in no scope; slots that are free are given away before."""
+    pass_once(site)
     for attempt in site.store.read(lambda tx: tx.holders(limit=64)):
         if attempt.scope == "":
             key = LeaseKey(attempt.id, attempt.epoch, site.worker)
