@@ -13,7 +13,7 @@ from chaos.recording import Known, look, record
 from chaos.seen import Life, Look, Seen, Tick
 from chaos.simulation.actors import Stage
 from chaos.simulation.baton import Actor, Baton
-from chaos.simulation.harm import EVERYBODY, Harm, Kind
+from chaos.simulation.harm import EVERYBODY, WORDS, Harm, Kind
 from chaos.simulation.homes import Homes
 from chaos.simulation.jobs import FOREVER_US
 from chaos.simulation.jobs import Job as Behaviour
@@ -35,6 +35,7 @@ PUT_BACK_MOST_US = 3 * US_PER_S
 RESTART_MOST_US = 1_500 * US_PER_MS
 HARMABLE = ("coordinator", "worker", "zygote", "shim", "child", "other")
 SERVICES = ("coordinator", "worker")
+SAID = frozenset({Kind.CANCEL, Kind.MISTAKE, Kind.RETRY, Kind.HOLD, *WORDS})
 COMMITS = frozenset(boundary for boundary in Boundary if boundary.endswith("_commit"))
 
 
@@ -221,7 +222,7 @@ class Director:
                     return ""
             case Kind.RIVAL:
                 self.stage.start_coordinator()
-            case Kind.CANCEL | Kind.MISTAKE | Kind.RETRY | Kind.HOLD | Kind.INJECT | Kind.INTERRUPT | Kind.PUBLISH:
+            case _ if harm.kind in SAID:
                 self._person.want(harm)
             case Kind.DRAIN:
                 asked = [each for each in self._living(harm.role) if each in self.stage.stops]

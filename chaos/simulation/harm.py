@@ -32,6 +32,7 @@ class Kind(StrEnum):
     INJECT = auto()  # hands one an input while it runs
     INTERRUPT = auto()  # ends an attempt of one
     PUBLISH = auto()  # publishes an event
+    QUARANTINE = auto()  # keeps a binding from being started, and mends it later
     MISTAKE = auto()  # and says that it is stopped, meaning an epoch that is over
     TEAR = auto()  # the disk loses what a launch recorded so far
 
@@ -85,7 +86,7 @@ class Harm:
                 return f"{self.kind} at {where}{down}, the store lacks its last {self.commits} commits"
             case Kind.PUBLISH:
                 return f"{self.kind} at {where}"
-            case Kind.CANCEL | Kind.MISTAKE | Kind.RETRY | Kind.HOLD | Kind.INJECT | Kind.INTERRUPT:
+            case Kind.CANCEL | Kind.MISTAKE | Kind.RETRY | Kind.HOLD | Kind.INJECT | Kind.INTERRUPT | Kind.QUARANTINE:
                 return f"{self.kind} Work {self.work} at {where}"
             case _:
                 return f"{self.kind} {self.role} at {where}"
@@ -162,8 +163,8 @@ USUAL = {
     "hold": 1,
     "tear": 1,
 }
-WORDS = (Kind.INJECT, Kind.INTERRUPT, Kind.PUBLISH)
-WORDS_USUAL = (8, 2, 1)
+WORDS = (Kind.INJECT, Kind.INTERRUPT, Kind.PUBLISH, Kind.QUARANTINE)
+WORDS_USUAL = (8, 2, 1, 1)
 ONCE = (Kind.REBOOT, Kind.OLDER, Kind.RESTORE)
 COMMITS_LOST = (1, 1, 2, 3, 5, 10, 30)
 STRUCK = ("worker", "worker", "coordinator", "shim", "shim", "child", "other", EVERYBODY)

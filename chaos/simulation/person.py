@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from chaos.simulation.actors import Stage
-from chaos.simulation.harm import Harm, Kind
+from chaos.simulation.harm import WORDS, Harm, Kind
 from chaos.simulation.jobs import Job as Behaviour
 from chaos.simulation.processes import KILL, Process
 from chaos.simulation.wishes import Wishes
@@ -71,7 +71,7 @@ class Person:
                 self.wishes.retry(harm.work)
             case Kind.HOLD:
                 self.wishes.hold(harm.work)
-            case Kind.INJECT | Kind.INTERRUPT | Kind.PUBLISH:
+            case _ if harm.kind in WORDS:
                 self.words.want(harm)
             case _:
                 if harm.kind is Kind.MISTAKE:
@@ -176,8 +176,8 @@ class Person:
             if self._has_living(attempt.id):
                 continue
             behaviour = self._behaviours[int(attempt.work_id[1:]) - 1]
-            has_ended = any(line.mark is Mark.END and line.attempt_id == attempt.id for line in self._stage.jobs.lines)
-            ending = ending_of_status(self._status(attempt, behaviour) if has_ended else -KILL, None)
+            status = self._status_seen(attempt, behaviour)
+            ending = ending_of_status(-KILL if status is None else status, None)
             store.write(
                 lambda tx, attempt=attempt, ending=ending: tx.reconcile(  # type: ignore[misc]
                     attempt.id,
@@ -189,11 +189,16 @@ class Person:
                 )
             )
 
-    def _status(self, attempt: Attempt, behaviour: Behaviour) -> int:
-        """With which it meant to end."""
-        memory = self._stage.jobs.memory
-        told = [one.body for one in memory.said.values() if one.attempt_id == attempt.id and one.kind == END]
-        return int(told[-1]) if told else behaviour.status_of(attempt.number)
+    def _status_seen(self, attempt: Attempt, behaviour: Behaviour) -> int | None:
+        """The status with which the last launch of an attempt came to its end; None: it did not."""
+        jobs = self._stage.jobs
+        lines = [line for line in jobs.lines if line.attempt_id == attempt.id]
+        epoch = max((line.epoch for line in lines if line.mark is Mark.START), default=0)
+        if not any(line.mark is Mark.END and line.epoch == epoch for line in lines):
+            return None
+        launch = attempt.id, epoch
+        meant = [one.body for one in jobs.memory.said.values() if one.kind == END and one.launch == launch]
+        return int(meant[-1]) if meant else behaviour.status_of(attempt.number)
 
     def _may_still_run(self, attempt_id: AttemptId) -> bool:
         return any(each.launch.startswith(f"{attempt_id}.") for each in self._stage.table.living())

@@ -222,7 +222,8 @@ def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random
     plain = Binding("plain", command, timeout_us=long_us, grace_us=grace_us)
     short = Binding("short", command, timeout_us=SHORT_US, grace_us=grace_us)
     upper, lower = chance.choice(SCOPE_LIMITS)
-    settings = replace(settings, concurrency=chance.choice((1, 2, 4)), causal_depth=chance.choice(DEPTHS))
+    if any(job.voice for job in jobs):  # where nobody speaks, fewer configurations have to be made
+        settings = replace(settings, concurrency=chance.choice((1, 2, 4)), causal_depth=chance.choice(DEPTHS))
     scopes = (ScopeConfig("ops", upper), ScopeConfig("ops/backup", lower))
     return Config(settings, scopes, (*sorted(own, key=lambda binding: binding.name), plain, short))
 

@@ -98,6 +98,11 @@ class Words:
                         self._tries[harm] += 1
                         return self._tries[harm] >= TRIES
                 return True
+            case Kind.QUARANTINE:  # until `Wishes` mends it
+                binding = f"own-{harm.work}"
+                with suppress(RefusedError):
+                    store.write(lambda tx: tx.quarantine_binding(binding, by=PERSON, reason="not that again"))
+                return True
             case _:
                 self._publish(store, self._chance.choice(EVENTS), self._chance.choice(KEYS) or None)
                 return True
