@@ -68,6 +68,8 @@ def statuses_are_true(history: History) -> list[str]:
         if work is None or not attempts or not _is_over(attempts[-1]):
             continue
         last = attempts[-1]
+        if job.may_stay_open and not is_final_work(work.state):
+            continue  # the history ended before its Work was settled
         if not (_is_natural(job, last, work) or _is_allowed(job, last, work)):
             found.append(
                 f"{last.id} ends with {job.status} by itself, recorded is {last.exit_status}: {last.state}"

@@ -145,12 +145,20 @@ def _words(history: History) -> dict[Launch, tuple[int | None, Said | None]]:
     }
     for one in history.said:
         meant, last = words[one.launch]
-        counts = one.is_answered or (one.attempt_id, one.key) in recorded
         if one.kind == END:
             words[one.launch] = int(one.body), last
-        elif one.kind in ("wait", "result") and counts:
+        elif one.kind in ("wait", "result") and _counts(history, recorded, one):
             words[one.launch] = meant, one
     return words
+
+
+def _counts(history: History, recorded: set[tuple[AttemptId, str]], one: Said) -> bool:
+    """Whether what was said is to count: a line that is written, and by the belt what was answered for, or is recorded all the same;
+    of what was answered for a store that went back in time has perhaps lost some.
+    """
+    if one.line is not None or (one.attempt_id, one.key) in recorded:
+        return True
+    return one.is_answered and not history.lost
 
 
 def last_words(history: History) -> dict[Launch, Said]:
@@ -184,7 +192,7 @@ def turns_are_told_of_what_ended(history: History) -> list[str]:
     said = {
         one.launch: one.fields["status"]
         for one in history.said
-        if one.kind == "turn" and (one.is_answered or (one.attempt_id, one.key) in recorded)
+        if one.kind == "turn" and _counts(history, recorded, one)
     }
     gone = {(one.attempt_id, one.epoch, one.pid): one.seq for one in history.lines if one.mark is Mark.GONE}
     main = {(one.attempt_id, one.epoch): gone.get((one.attempt_id, one.epoch, one.pid)) for one in _starts(history)}

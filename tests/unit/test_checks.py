@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from chaos.checks import CHECKS, examine
+from chaos.checks.jobs import statuses_are_true
 from chaos.checks.launches import launches_follow_their_pin
 from chaos.history import History
 from chaos.seen import Backward, Fault, Life, Look
@@ -405,6 +406,14 @@ def test_a_gate_that_was_opened_under_a_pin_that_the_store_forgot_then(history: 
 def test_a_job_may_stay_open_where_the_store_is_refused(history: History) -> None:
     assert "jobs_are_one_set" in {finding.check for finding in examine(lost(history))}
     assert examine(with_job(lost(history), WorkId("w7"), may_stay_open=True)) == []
+
+
+def test_a_work_that_was_to_be_tried_again_may_stay_so_where_the_store_is_refused(history: History) -> None:
+    """Its attempt has ended; nothing came of that any more."""
+    backs_off = replace(history, works={**history.works, W2: replace(history.works[W2], state=WorkState.BACKOFF)})
+
+    assert statuses_are_true(backs_off) != []
+    assert statuses_are_true(with_job(backs_off, W2, may_stay_open=True)) == []
 
 
 def test_a_line_of_the_witness_is_read_as_it_is_written() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from chaos.checks import examine
+from chaos.checks.retries import retries_are_not_spent
 from chaos.history import History
-from shared.model.attempt import AttemptState
+from shared.ids import AttemptId
+from shared.model.attempt import AttemptState, FailureClass
 from tests.support.speech_faults import SPEECH_FAULTS
-from tests.support.speech_histories import A3, overheard, told_of
+from tests.support.speech_histories import A1, A3, overheard, told_of
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +47,14 @@ def test_each_check_fires_alone_on_its_fault(history: History, check: str, fault
     findings = examine(fault(history))
 
     assert {finding.check for finding in findings} == {check}, [str(finding) for finding in findings]
+
+
+def test_what_ran_before_it_was_parked_does_not_count_where_its_resume_came_to_nothing(history: History) -> None:
+    """The other way round the resumed launch had run, and is called one that came to nothing."""
+    parked = replace(history.attempts[A1], failure=FailureClass.ADMISSION)
+    following = replace(parked, id=AttemptId("w1.2"), number=2)
+    both = replace(history, attempts={**history.attempts, A1: parked, following.id: following})
+    unresumed = tuple(line for line in history.lines if (line.attempt_id, line.epoch) != (A1, 2))
+
+    assert retries_are_not_spent(both) != []
+    assert retries_are_not_spent(replace(both, lines=unresumed)) == []
