@@ -12,7 +12,7 @@ from shared.commands.control import REASON
 from shared.commands.intent_text import fate_text, intent_view
 from shared.commands.open_home import opened
 from shared.commands.render import print_json
-from shared.commands.request import input_bytes
+from shared.commands.request import cause_of, input_bytes
 from shared.errors import IndeterminateError, UsageError
 from shared.policy.submission import key_fault
 
@@ -22,7 +22,7 @@ def inject(argv: list[str], home: str | None) -> int:
 
     Raises:
         UsageError: the command line is wrong. NotFoundError: no such work. RefusedError: it has ended. KeyReusedError: the key
-            was used for something else. IndeterminateError: whether it was accepted is unknown.
+            was used for something else. ChainTooLongError: an attempt asks for a link too many. IndeterminateError: whether it was accepted is unknown.
     """
     parser = Parser(
         "tenure work inject",
@@ -44,8 +44,9 @@ def inject(argv: list[str], home: str | None) -> int:
         raise UsageError(f"--key {fault}")
     body, by = input_bytes(given.input), f"uid {os.getuid()} via work inject"
     with opened(home) as door:
+        cause = cause_of(door.place.path, os.environ)
         try:
-            intent = door.store.write(lambda tx: tx.inject(work_id, body, by=by, key=given.key))
+            intent = door.store.write(lambda tx: tx.inject(work_id, body, by=by, key=given.key, cause=cause))
         except IndeterminateError as error:
             told = (
                 "again under the same --key is safe" if given.key is not None else door.command(f"work show {work_id}")

@@ -36,12 +36,14 @@ class AgentReads(Protocol):
 class AgentTransitions(Protocol):
     """Transitions of whoever speaks to an attempt, and of who holds it."""
 
-    def inject(self, work_id: WorkId, body: bytes, *, by: str, key: str | None = None) -> Intent:
+    def inject(
+        self, work_id: WorkId, body: bytes, *, by: str, key: str | None = None, cause: AttemptId | None = None
+    ) -> Intent:
         """Accept an input of an open Work, with an intent to hand it to the attempt that is live; without one the input waits
         for the next attempt, and the intent is returned at once. An idle Work is ready.
 
-        A key that was accepted before answers with that intent and writes nothing.
-        Raises NotFoundError, RefusedError (the Work has ended), KeyReusedError. Rings the holder and the coordinator.
+        A key that was accepted before answers with that intent and writes nothing. `cause`: as of `WorkCommands.submit`.
+        Raises NotFoundError, RefusedError (the Work has ended), KeyReusedError, ChainTooLongError. Rings the holder and the coordinator.
         Rule: O01, T01.
         """
 

@@ -8,7 +8,6 @@ from shared.boundary import Boundary
 from shared.errors import DeclarationError, KeyReusedError, NotFoundError, RefusedError
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, AttemptState, Ending, Exclusion, LeaseKey
-from shared.model.causality import ROOT
 from shared.model.intent import Delivered, Fate, Intent, IntentKind
 from shared.model.stream import REFUSALS_KEPT, WHY_CHARS_MAX, Place, Refusal, RefusalCode, Stream, Stretch
 from shared.model.usage import Usage
@@ -16,7 +15,7 @@ from shared.model.work import Reason, Work, WorkChange, WorkState
 from shared.policy.steps import WorkEvent, is_final_work
 from shared.policy.submission import input_digest
 from shared.store.sqlite.agent_reads import stream_params
-from shared.store.sqlite.commands import INSERT_INPUT, INSERT_SUBMISSION, Commands
+from shared.store.sqlite.commands import INSERT_INPUT, INSERT_SUBMISSION, Commands, caused
 from shared.store.sqlite.ends import Ends
 from shared.store.sqlite.rows import json_text
 from shared.wake import COORDINATOR
@@ -57,7 +56,9 @@ _FATE_OF = {
 class Agents(Commands, Ends):
     """See `agent_contract.AgentTransitions`."""
 
-    def inject(self, work_id: WorkId, body: bytes, *, by: str, key: str | None = None) -> Intent:
+    def inject(
+        self, work_id: WorkId, body: bytes, *, by: str, key: str | None = None, cause: AttemptId | None = None
+    ) -> Intent:
         """See `AgentTransitions.inject`."""
         known = None if key is None else self.submission(key)
         if known is not None:
@@ -65,15 +66,16 @@ class Agents(Commands, Ends):
                 raise KeyReusedError(known.key, known.work_id)
             return self._intent_of_input(known.input)
         work = self._open_work(work_id)
+        depth = self._depth_of(cause)
         self._require_ballast()
-        number = int(self._db.value(INSERT_INPUT, (work_id, body, self._now.wall_us, ROOT)))
+        number = int(self._db.value(INSERT_INPUT, (work_id, body, self._now.wall_us, depth)))
         if key is not None:
             digest = input_digest(work_id, body)
             self._db.rows(INSERT_SUBMISSION, (key, digest, work_id, number, self._now.wall_us))
         row = self._db.one(LIVE_ATTEMPT, (work_id,))
         live = None if row is None else AttemptId(row["id"])
         told = {"input": number, "bytes": len(body), "by": by, "key": key}
-        self._event("input.accepted", told, work=work_id)
+        self._event("input.accepted", told | caused(cause, depth), work=work_id)
         fate, why = (Fate.RETURNED, "nothing ran") if live is None else (Fate.QUEUED, None)
         intent = self._add_intent(IntentKind.INJECT, work_id, live, number, fate, by, why)
         if work.state is WorkState.IDLE:

@@ -67,7 +67,7 @@ class Commands(Writing):
         if state is WorkState.READY:
             self._db.rows(INSERT_INPUT, (name, work.input or b"", self._now.wall_us, depth))
         facts = {"to": state, "scope": work.scope, "binding": work.binding, "pool": pool, "kind": work.kind, "key": key}
-        self._event("work.submitted", facts | _caused(cause, depth), work=name)
+        self._event("work.submitted", facts | caused(cause, depth), work=name)
         self._accept_key(key, digest, name, None)
         self._note(Boundary.SUBMIT_COMMIT, COORDINATOR)
         return name
@@ -92,7 +92,7 @@ class Commands(Writing):
         self._require_ballast()
         number = int(self._db.value(INSERT_INPUT, (work_id, body, self._now.wall_us, depth)))
         facts = {"input": number, "bytes": len(body), "by": by, "key": key}
-        self._event("input.accepted", facts | _caused(cause, depth), work=work_id)
+        self._event("input.accepted", facts | caused(cause, depth), work=work_id)
         self._accept_key(key, digest, work_id, number)
         if work.state is WorkState.IDLE:
             ready = WorkChange(WorkState.READY, None, None, work.admission_failures, work.failures_used)
@@ -128,6 +128,6 @@ class Commands(Writing):
         return number
 
 
-def _caused(cause: AttemptId | None, depth: int) -> dict[str, object]:
+def caused(cause: AttemptId | None, depth: int) -> dict[str, object]:
     """What the changefeed tells of who asked, when that was an attempt."""
     return {} if cause is None or not depth else {"cause": cause, "depth": depth}

@@ -380,14 +380,19 @@ def what_an_attempt_hands_in_or_publishes_is_a_link_deeper_than_it(world: World)
     new = world.store.write(lambda tx: tx.submit(new_work(), "jobs", cause=cause))
     rests = world.submit(kind=WorkKind.STANDING)
     world.store.write(lambda tx: tx.add_input(rests, b"more", by="a job", cause=cause))
+    fed = world.submit(kind=WorkKind.STANDING)
+    world.store.write(lambda tx: tx.inject(fed, b"more", by="a job", cause=cause))
     world.store.write(lambda tx: tx.publish(TICK, cause=cause))
 
     assert depth(world, cause) == 1
     assert depth(world, started(world, new).attempt_id) == 2
     assert depth(world, started(world, rests).attempt_id) == 2
+    assert depth(world, started(world, fed).attempt_id) == 2
     assert depth(world, world.resumed(parked, owner).attempt_id) == 2
     told = [(one.kind, one.data["cause"], one.data["depth"]) for one in events_with(world, "cause", cause)]
-    assert told == [(kind, cause, 2) for kind in ("work.submitted", "input.accepted", "event.published")]
+    assert told == [
+        (kind, cause, 2) for kind in ("work.submitted", "input.accepted", "input.accepted", "event.published")
+    ]
 
 
 def events_with(world: World, name: str, value: object) -> list[Event]:
@@ -404,6 +409,7 @@ def an_attempt_at_the_limit_asks_for_nothing_more(world: World) -> None:
     for ask in (
         lambda tx: tx.submit(new_work(), "jobs", cause=cause),
         lambda tx: tx.add_input(rests, b"more", by="a job", cause=cause),
+        lambda tx: tx.inject(rests, b"more", by="a job", cause=cause),
         lambda tx: tx.publish(TICK, cause=cause),
     ):
         with pytest.raises(
