@@ -70,7 +70,7 @@ class Wishes:
             self.retried.add(work_id(number))
             self._to_retry[number] -= 1
             is_taken = self._say(store, partial(_retry, name=work_id(number)))
-            if is_taken or not self._to_retry[number]:
+            if is_taken or self._to_retry[number] <= 0:  # a busy store may have swallowed the last try
                 del self._to_retry[number]
         for binding in self._quarantined():
             self._say(store, partial(_mend, binding=binding))
