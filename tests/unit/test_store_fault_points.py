@@ -36,6 +36,7 @@ REPEATS = {
     "dispatch": "the same intent under a later token, under which alone it then counts",
     "publish": "a second event: what it means twice, its reader says",
     "record_pass": "a pass recorded twice, which decides nothing",
+    "note_refusal": "a refusal counted once more, in a list that is read by people",
 }
 """Transitions that write again what an unanswered COMMIT had kept; every other is refused, or finds its work done."""
 

@@ -15,9 +15,9 @@ from shared.model.work import Reason, Work, WorkChange, WorkState
 from shared.policy.steps import WorkEvent, is_final_work
 from shared.policy.submission import input_digest
 from shared.store.sqlite.agent_reads import stream_params
+from shared.store.sqlite.columns import json_text
 from shared.store.sqlite.commands import INSERT_INPUT, INSERT_SUBMISSION, Commands, caused
 from shared.store.sqlite.ends import Ends
-from shared.store.sqlite.rows import json_text
 from shared.wake import COORDINATOR
 
 INSERT_INTENT = """INSERT INTO intent (kind, work_id, attempt_id, input, fate, tries, requested_by, accepted_at_us, settled_at_us, why)

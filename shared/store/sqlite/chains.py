@@ -13,8 +13,8 @@ from shared.model.event import HANDOFF_EVENT, TURN_EVENT
 from shared.model.outcome import Outcome, OutcomeKind, Turn
 from shared.policy.causality import TooDeep, asks_to_continue, derive
 from shared.policy.submission import event_digest
+from shared.store.sqlite.columns import json_text
 from shared.store.sqlite.reporting import CONSUME
-from shared.store.sqlite.rows import json_text
 from shared.store.sqlite.wakes import Wakes
 
 MARK_APPLIED = """UPDATE declaration SET applied_epoch = :epoch

@@ -19,7 +19,8 @@ from shared.policy.budget import Line, first_full, lines_of, notice_of_hold, not
 from shared.policy.capacity import POOL_JOBS
 from shared.policy.lease import active_us
 from shared.policy.steps import WorkEvent
-from shared.store.sqlite.rows import json_text, permits_text
+from shared.store.sqlite.columns import json_text
+from shared.store.sqlite.rows import permits_text
 from shared.store.sqlite.writing import Writing
 
 METERED = """SELECT (SELECT body FROM snapshot WHERE attempt_id = :attempt) AS body,

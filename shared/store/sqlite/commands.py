@@ -12,7 +12,7 @@ from shared.model.work import NewWork, WorkChange, WorkKind, WorkState
 from shared.policy.steps import WorkEvent, is_final_work
 from shared.policy.submission import input_digest, work_digest
 from shared.store.contract import Submission
-from shared.store.sqlite.rows import json_text
+from shared.store.sqlite.columns import json_text
 from shared.store.sqlite.writing import Writing
 from shared.wake import COORDINATOR
 

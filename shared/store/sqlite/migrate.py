@@ -20,13 +20,13 @@ from shared.home import Home
 from shared.model.instant import Instant
 from shared.model.usage import NO_USAGE, Usage, usage_of
 from shared.store.sqlite import checks
+from shared.store.sqlite.columns import json_text
 from shared.store.sqlite.connection import PRAGMAS, Connection, translated
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.fingerprint import schema_text
 from shared.store.sqlite.place import Place
 from shared.store.sqlite.queue import Queue, Queued
 from shared.store.sqlite.quiet import require_quiet
-from shared.store.sqlite.rows import json_text
 from shared.store.sqlite.schema import APPLICATION_ID, INDEXES, SCHEMA_VERSION, TABLES, TRIGGERS
 from shared.store.sqlite.writing import EVENT, time_namespace
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shared.errors import UnreadableError
 from shared.model.instant import Instant
-from shared.store.sqlite import rows
+from shared.store.sqlite import host_rows, rows
 from shared.store.sqlite.connection import Connection, Row, reading_damage
 from shared.store.values import UnreadableRow
 
@@ -23,14 +23,14 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
-    "config": Kind(("number",), lambda row: rows.config_of_row(row).config()),
+    "config": Kind(("number",), lambda row: host_rows.config_of_row(row).config()),
     "work": Kind(("id",), rows.work_of_row),
     "input": Kind(("number",), rows.input_of_row),
     "attempt": Kind(("id",), rows.attempt_of_row),
     "snapshot": Kind(("attempt_id",), rows.snapshot_of_row),
     "segment": Kind(("attempt_id", "epoch"), rows.segment_of_row),
-    "worker": Kind(("id",), rows.executors_of_row),
-    "stop_order": Kind(("id",), lambda row: rows.stop_order_of_row(row, _SOME_TIME)),
+    "worker": Kind(("id",), host_rows.executors_of_row),
+    "stop_order": Kind(("id",), lambda row: host_rows.stop_order_of_row(row, _SOME_TIME)),
     "cancellation": Kind(("id",), rows.cancellation_of_row),
     "event": Kind(("seq",), rows.event_of_row),
 }

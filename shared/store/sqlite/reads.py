@@ -17,7 +17,7 @@ from shared.model.work import Input, Work, WorkState
 from shared.policy.capacity import Usage
 from shared.policy.lease import budget_left_us
 from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState, Recoverable, UnreadableRow
-from shared.store.sqlite import readable, rows
+from shared.store.sqlite import columns, host_rows, readable, rows
 from shared.store.sqlite.agent_reads import AgentReads
 from shared.store.sqlite.connection import Row
 from shared.store.sqlite.fragments import ACCEPT_BY, LIVE, NOT_LIVE, RECOVERABLE, SLOT, UNEXCLUDED
@@ -180,7 +180,7 @@ class Reads(ReadyReads, AgentReads):
 
     def usage(self) -> Usage:
         """See `ReadTx.usage`."""
-        counted = (rows.as_text(row) for row in self._db.rows(USAGE))
+        counted = (columns.as_text(row) for row in self._db.rows(USAGE))
         return Usage({(row["pool"], row["scope"]): row["held"] for row in counted})
 
     def holders(self, *, limit: int) -> list[Attempt]:
@@ -193,17 +193,17 @@ class Reads(ReadyReads, AgentReads):
             row = self._db.one("SELECT * FROM config ORDER BY number DESC LIMIT 1")
         else:
             row = self._db.one("SELECT * FROM config WHERE number = ?", (number,))
-        return None if row is None else rows.config_of_row(row)
+        return None if row is None else host_rows.config_of_row(row)
 
     def leader(self) -> Leader | None:
         row = self._db.one("SELECT * FROM leader")
-        return None if row is None else rows.leader_of_row(row)
+        return None if row is None else host_rows.leader_of_row(row)
 
     def workers(self, *, gone: bool = False) -> list[Worker]:
         """See `ReadTx.workers`."""
         sql = WORKERS if gone else WORKERS_PRESENT
         params = self._clock | {"gone": 1} if gone else self._clock
-        return self._readable(self._db.rows(sql, params), rows.worker_of_row)
+        return self._readable(self._db.rows(sql, params), host_rows.worker_of_row)
 
     def assignments(self, owner: Incarnation, *, limit: int) -> list[Assignment]:
         """See `ReadTx.assignments`."""
@@ -259,12 +259,12 @@ class Reads(ReadyReads, AgentReads):
         elif unassigned:
             which = f"AND NOT ({ORDER_LIVE})"
         found = self._db.rows(STOP_ORDERS.format(which=which), self._clock | {"owner": owner, "limit": limit})
-        return self._readable(found, lambda row: rows.stop_order_of_row(row, self._now))
+        return self._readable(found, lambda row: host_rows.stop_order_of_row(row, self._now))
 
     def open_stop_order(self, attempt_id: AttemptId) -> StopOrder | None:
         """See `ReadTx.open_stop_order`."""
         found = self._db.rows(OPEN_STOP_ORDER, (attempt_id,))
-        return next(iter(self._readable(found, lambda row: rows.stop_order_of_row(row, self._now))), None)
+        return next(iter(self._readable(found, lambda row: host_rows.stop_order_of_row(row, self._now))), None)
 
     def cancellations(self, work_id: WorkId, *, limit: int = 64) -> list[Cancellation]:
         """See `ReadTx.cancellations`."""
@@ -279,12 +279,12 @@ class Reads(ReadyReads, AgentReads):
 
     def last_pass(self) -> PassRecord | None:
         row = self._db.one("SELECT * FROM pass ORDER BY seq DESC LIMIT 1")
-        return None if row is None else rows.pass_of_row(row)
+        return None if row is None else host_rows.pass_of_row(row)
 
     def clock_mark(self) -> ClockMark | None:
         """See `ReadTx.clock_mark`."""
         row = self._db.one("SELECT * FROM clock")
-        return None if row is None else rows.clock_mark_of_row(row)
+        return None if row is None else host_rows.clock_mark_of_row(row)
 
     def events(self, *, after: int, limit: int) -> list[Event]:
         """See `ReadTx.events`."""

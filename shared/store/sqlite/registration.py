@@ -8,8 +8,8 @@ from shared.ids import AttemptId, Incarnation, incarnation
 from shared.model.evidence import ProcessIdentity
 from shared.model.host import Leader
 from shared.store.contract import Registration
+from shared.store.sqlite.columns import json_text
 from shared.store.sqlite.losses import Losses
-from shared.store.sqlite.rows import json_text
 from shared.wake import COORDINATOR
 
 INSERT_WORKER = """INSERT INTO worker (id, name, number, pid, start_ticks, boot_id, pid_ns, pidfs_ino, machine_id, lock_device,

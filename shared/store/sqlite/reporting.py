@@ -12,7 +12,7 @@ from shared.model.attempt import Attempt
 from shared.model.outcome import DECLARATIONS_MAX, Declaration, DeclarationKind, usage_declared
 from shared.model.usage import UNITS_KEPT, Usage
 from shared.store.sqlite.charging import Charging
-from shared.store.sqlite.rows import json_text
+from shared.store.sqlite.columns import json_text
 
 INSERT_DECLARATION = """INSERT INTO declaration (attempt_id, key, kind, body, seq, recorded_at_us, epoch, applied_epoch)
   VALUES (:attempt, :key, :kind, :body, :seq, :wall, :epoch, CASE WHEN :kind = 'usage' THEN :epoch END)"""

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
-from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
-from shared.errors import UnreadableError, UnsupportedError
+from shared.errors import UnreadableError
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import (
     Attempt,
@@ -27,26 +25,32 @@ from shared.model.attempt import (
 )
 from shared.model.cancel import Cancellation
 from shared.model.evidence import Pin, ProcessIdentity
-from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker, WorkerState
 from shared.model.instant import Instant
 from shared.model.settings import is_scope_name
-from shared.model.stop import StopResult
 from shared.model.timer import Timer, TimerKind, TimerState
 from shared.model.usage import Usage
 from shared.model.work import Hold, Input, Permit, Reason, StartHold, Work, WorkKind, WorkState
-from shared.store.contract import ConfigGeneration, Event, Routine
-from shared.store.sqlite.connection import DamagedRow, Row
+from shared.store.contract import Event
+from shared.store.sqlite.columns import (
+    as_text,
+    decoded,
+    json_text,
+    key_of_row,
+    object_of_text,
+    pairs_of_text,
+    words_of_text,
+)
+from shared.store.sqlite.connection import Row
 
 T = TypeVar("T")
-E = TypeVar("E", bound=StrEnum)
 
 
 def work_of_row(row: Row) -> Work:
     """A row of `work`."""
-    key = _key("work", row)
+    key = key_of_row("work", row)
     if row["scope"] and not is_scope_name(row["scope"]):
         raise UnreadableError("work", key, "scope")
-    return _work(row, lambda column, decode, _: _decoded("work", key, row, column, decode))
+    return _work(row, lambda column, decode, _: decoded("work", key, row, column, decode))
 
 
 def outline_of_row(row: Row) -> Work:
@@ -54,7 +58,7 @@ def outline_of_row(row: Row) -> Work:
 
     def tolerant(column: str, decode: Callable[[str], T], otherwise: T) -> T:
         try:
-            return _decoded("work", "", row, column, decode)
+            return decoded("work", "", row, column, decode)
         except UnreadableError:
             return otherwise
 
@@ -67,7 +71,7 @@ class _Decode(Protocol):
     def __call__(self, column: str, decode: Callable[[str], T], otherwise: T) -> T: ...
 
 
-def _work(row: Row | Mapping[str, Any], decoded: _Decode) -> Work:
+def _work(row: Row | Mapping[str, Any], read: _Decode) -> Work:
     since = row["backoff_since_mono_us"]
     nothing: tuple[str, ...] = ()
     return Work(
@@ -75,12 +79,12 @@ def _work(row: Row | Mapping[str, Any], decoded: _Decode) -> Work:
         number=row["number"],
         scope=row["scope"],
         binding=row["binding"],
-        command=None if row["command"] is None else decoded("command", _words, nothing),
-        env=decoded("env", _pairs, ()),
+        command=None if row["command"] is None else read("command", words_of_text, nothing),
+        env=read("env", pairs_of_text, ()),
         cwd=row["cwd"],
         pool=row["pool"],
         state=WorkState(row["state"]),
-        reason=None if row["reason"] is None else decoded("reason", Reason, None),
+        reason=None if row["reason"] is None else read("reason", Reason, None),
         priority=row["priority"],
         revision=row["revision"],
         ready_seq=row["ready_seq"],
@@ -92,12 +96,12 @@ def _work(row: Row | Mapping[str, Any], decoded: _Decode) -> Work:
         submitted_at_us=row["submitted_at_us"],
         ended_at_us=row["ended_at_us"],
         reason_limit=row["reason_limit"],
-        grants=decoded("grants", _words, nothing),
+        grants=read("grants", words_of_text, nothing),
         kind=WorkKind(row["kind"]),
         failures_used=row["failures_used"],
         hold=None if row["hold_by"] is None else Hold(row["hold_by"], row["hold_reason"], row["hold_at_us"]),
         start_hold=_start_hold_of_row(row),
-        permits=decoded("permits", _permits, frozenset()),
+        permits=read("permits", _permits, frozenset()),
     )
 
 
@@ -118,7 +122,7 @@ def permits_text(permits: Iterable[Permit]) -> str:
 
 def attempt_of_row(row: Row) -> Attempt:
     """A row of `attempt`."""
-    key = _key("attempt", row)
+    key = key_of_row("attempt", row)
     return Attempt(
         id=AttemptId(row["id"]),
         work_id=WorkId(row["work_id"]),
@@ -139,13 +143,13 @@ def attempt_of_row(row: Row) -> Attempt:
         budget_boot_id=row["budget_boot_id"],
         budget_since_at_us=row["budget_since_at_us"],
         exit_status=row["exit_status"],
-        failure=None if row["failure"] is None else _decoded("attempt", key, row, "failure", FailureClass),
+        failure=None if row["failure"] is None else decoded("attempt", key, row, "failure", FailureClass),
         error=row["error"],
         started_at_us=row["started_at_us"],
         ended_at_us=row["ended_at_us"],
         segments_dropped=row["segments_dropped"],
         segments_dropped_us=row["segments_dropped_us"],
-        usage=_decoded("attempt", key, row, "usage", _usage),
+        usage=decoded("attempt", key, row, "usage", _usage),
         launch_epoch=row["launch_epoch"],
         token_sha256=row["token_sha256"],
         depth=row["depth"],
@@ -184,7 +188,7 @@ def pin_params(pin: Pin) -> dict[str, object]:
 
 def segment_of_row(row: Row) -> Segment:
     """A row of `segment`."""
-    key = _key("segment", row, "attempt_id", "epoch")
+    key = key_of_row("segment", row, "attempt_id", "epoch")
     return Segment(
         epoch=row["epoch"],
         worker=Incarnation(row["worker"]),
@@ -195,15 +199,11 @@ def segment_of_row(row: Row) -> Segment:
         began_at_us=row["began_at_us"],
         ended_at_us=row["ended_at_us"],
         active_us=row["active_us"],
-        phases=_decoded("segment", key, row, "phases", phases_of_text),
+        phases=decoded("segment", key, row, "phases", phases_of_text),
         phases_dropped=row["phases_dropped"],
         wake_event=row["wake_event"],
         sandbox_digest=row["sandbox_digest"],
     )
-
-
-BLOBS = ("body",)
-"""Columns that may hold bytes: inputs; a snapshot or configuration that is bytes is no JSON to its decoder."""
 
 
 def phases_of_text(text: str) -> tuple[Phase, ...]:
@@ -230,75 +230,15 @@ def lease_of_row(row: Row) -> Lease:
     )
 
 
-def worker_of_row(row: Row) -> Worker:
-    """A row of `worker` with its `in_use` and `overdue`."""
-    return Worker(
-        id=Incarnation(row["id"]),
-        name=row["name"],
-        identity=ProcessIdentity(row["pid"], row["start_ticks"], row["boot_id"], row["pid_ns"], row["pidfs_ino"]),
-        machine_id=row["machine_id"],
-        lock_device=row["lock_device"],
-        lock_inode=row["lock_inode"],
-        slots=row["slots"],
-        executors=executors_of_row(row),
-        state=WorkerState(row["state"]),
-        beat_mono_us=row["beat_mono_us"],
-        in_use=row["in_use"],
-        overdue=bool(row["overdue"]),
-    )
-
-
-def executors_of_row(row: Row) -> tuple[str, ...]:
-    """What a row of `worker` says it offers."""
-    return _decoded("worker", _key("worker", row), row, "executors", _words)
-
-
 def input_of_row(row: Row) -> Input:
     """A row of `input`; whatever its bytes are, they are the input."""
-    _key("input", row, "number")
+    key_of_row("input", row, "number")
     return Input(row["number"], bytes(row["body"]))
-
-
-def leader_of_row(row: Row) -> Leader:
-    """A row of `leader`."""
-    return Leader(
-        generation=row["generation"],
-        owner=Incarnation(row["owner"]),
-        pid=row["pid"],
-        boot_id=row["boot_id"],
-        expires_mono_us=row["expires_mono_us"],
-        lock_device=row["lock_device"],
-        lock_inode=row["lock_inode"],
-        process=_leading_process(row),
-    )
-
-
-def _leading_process(row: Row) -> ProcessIdentity | None:
-    if row["start_ticks"] is None:
-        return None
-    return ProcessIdentity(row["pid"], row["start_ticks"], row["boot_id"], row["pid_ns"], row["pidfs_ino"])
-
-
-def stop_order_of_row(row: Row, now: Instant) -> StopOrder:
-    """A row of `stop_order`; its owner counts only while its lease is live."""
-    _key("stop_order", row)
-    live = row["boot_id"] == now.boot_id and row["expires_mono_us"] > now.mono_us
-    return StopOrder(
-        id=row["id"],
-        attempt_id=AttemptId(row["attempt_id"]),
-        epoch=row["epoch"],
-        why=row["why"],
-        ordered_by=row["ordered_by"],
-        owner=Incarnation(row["owner"]) if live and row["owner"] is not None else None,
-        tries=row["tries"],
-        finding=row["finding"],
-        ordered_at_us=row["ordered_at_us"],
-    )
 
 
 def cancellation_of_row(row: Row) -> Cancellation:
     """A row of `cancellation`."""
-    _key("cancellation", row)
+    key_of_row("cancellation", row)
     return Cancellation(
         id=row["id"],
         work_id=WorkId(row["work_id"]),
@@ -312,44 +252,6 @@ def cancellation_of_row(row: Row) -> Cancellation:
         acknowledged_by=row["acknowledged_by"],
         settled_at_us=row["settled_at_us"],
         result=row["result"],
-    )
-
-
-def pass_of_row(row: Row) -> PassRecord:
-    """A row of `pass`."""
-    return PassRecord(
-        generation=row["generation"],
-        trigger=row["trigger"],
-        due_at_us=row["due_at_us"],
-        started_at_us=row["started_at_us"],
-        duration_us=row["duration_us"],
-        planned=row["planned"],
-        claimed=row["claimed"],
-        dispatched=row["dispatched"],
-        recovered=row["recovered"],
-        revoked=row["revoked"],
-        waiting_jobs=row["waiting_jobs"],
-        waiting_agents=row["waiting_agents"],
-        cut_short=bool(row["cut_short"]),
-        clock_jump_us=row["clock_jump_us"],
-        error=row["error"],
-    )
-
-
-def clock_mark_of_row(row: Row) -> ClockMark:
-    """The row of `clock`."""
-    return ClockMark(row["boot_id"], row["offset_us"], row["jumped_at_us"], row["jumped_by_us"])
-
-
-def config_of_row(row: Row) -> ConfigGeneration:
-    """A row of `config`; what its body says is `ConfigGeneration.config`'s to find out."""
-    _key("config", row, "number")
-    return ConfigGeneration(
-        number=row["number"],
-        body=row["body"],
-        digest=row["digest"],
-        source_path=row["source_path"],
-        activated_at_us=row["activated_at_us"],
     )
 
 
@@ -372,22 +274,9 @@ def timer_of_row(row: Row) -> Timer:
     )
 
 
-def routine_of_row(row: Row) -> Routine:
-    """A row of `routine`."""
-    return Routine(
-        binding=row["binding"],
-        failures=row["failures"],
-        work_id=None if row["work_id"] is None else WorkId(row["work_id"]),
-        failed_at_us=row["failed_at_us"],
-        quarantined_at_us=row["quarantined_at_us"],
-        quarantined_by=row["quarantined_by"],
-        reason=row["reason"],
-    )
-
-
 def event_of_row(row: Row) -> Event:
     """A row of `event`."""
-    key = _key("event", row, "seq")
+    key = key_of_row("event", row, "seq")
     return Event(
         seq=row["seq"],
         at_us=row["at_us"],
@@ -395,67 +284,11 @@ def event_of_row(row: Row) -> Event:
         work_id=None if row["work_id"] is None else WorkId(row["work_id"]),
         attempt_id=None if row["attempt_id"] is None else AttemptId(row["attempt_id"]),
         epoch=row["epoch"],
-        data=_decoded("event", key, row, "data", _object),
+        data=decoded("event", key, row, "data", object_of_text),
     )
-
-
-def json_text(value: object) -> str:
-    """Compact JSON in ASCII: an argument that is no UTF-8 is a lone surrogate, which a TEXT column would refuse."""
-    return json.dumps(value, separators=(",", ":"))
-
-
-def finding_text(result: StopResult) -> str:
-    """What an unproven stop found, as the JSON text that `StopOrder.finding` is."""
-    return json_text(asdict(result))
 
 
 def snapshot_of_row(row: Row) -> Snapshot:
     """A row with the columns `attempt_id` and `body` of `snapshot`."""
-    key = _key("snapshot", row, "attempt_id")
-    return _decoded("snapshot", key, row, "body", Snapshot.from_json)
-
-
-def _key(table: str, row: Row, *columns: str) -> str:
-    """The row's key as one word; of a row of a damaged answer every text has to be text."""
-    key = "/".join(str(row[column]) for column in columns or ("id",))
-    if isinstance(row, DamagedRow):
-        for column, found in zip(row.keys(), row, strict=True):
-            if isinstance(found, bytes) and column not in BLOBS:
-                raise UnreadableError(table, key, column)
-    return key
-
-
-def as_text(row: Row) -> Mapping[str, Any]:
-    """A row by its columns, with signs of replacement in a text that is none."""
-    return {
-        column: found.decode(errors="replace") if isinstance(found, bytes) and column not in BLOBS else found
-        for column, found in zip(row.keys(), row, strict=True)
-    }
-
-
-def _decoded(table: str, key: str, row: Row | Mapping[str, Any], column: str, decode: Callable[[str], T]) -> T:
-    try:
-        return decode(row[column])
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, UnsupportedError):
-        raise UnreadableError(table, key, column) from None  # the cause would quote what the column holds
-
-
-def _words(text: str) -> tuple[str, ...]:
-    found = json.loads(text)
-    if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
-        raise ValueError("no list of words")
-    return tuple(found)
-
-
-def _pairs(text: str) -> tuple[tuple[str, str], ...]:
-    pairs = tuple((name, value) for name, value in json.loads(text))
-    if not all(isinstance(word, str) for pair in pairs for word in pair):
-        raise ValueError("no names and values")
-    return pairs
-
-
-def _object(text: str) -> dict[str, object]:
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise TypeError("no object")
-    return found
+    key = key_of_row("snapshot", row, "attempt_id")
+    return decoded("snapshot", key, row, "body", Snapshot.from_json)

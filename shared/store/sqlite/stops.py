@@ -7,7 +7,7 @@ from shared.errors import NotFoundError, RefusedError
 from shared.ids import AttemptId, Incarnation
 from shared.model.attempt import Exclusion
 from shared.model.stop import StopResult
-from shared.store.sqlite.rows import finding_text
+from shared.store.sqlite.host_rows import finding_text
 from shared.store.sqlite.writing import Writing
 from shared.store.values import PERSON
 from shared.wake import COORDINATOR

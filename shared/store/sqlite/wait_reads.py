@@ -10,7 +10,7 @@ from shared.model.causality import ChainRefusal
 from shared.model.outcome import Recorded
 from shared.model.usage import NO_USAGE, Usage
 from shared.model.wait import Awaited, Wake
-from shared.store.sqlite import rows
+from shared.store.sqlite import columns, rows
 from shared.store.sqlite.connection import Row
 from shared.store.sqlite.wait_rows import awaited_of_row, chain_refusal_of_row, recorded_of_row
 from shared.store.sqlite.work_reads import WorkReads
@@ -76,7 +76,7 @@ class WaitReads(WorkReads):
         row = self._db.one(PUBLISHED, (seq,))
         assert row is not None, "what wakes somebody is kept"
         told = json.loads(row["data"])
-        data = told["data"] if "data" in told else rows.json_text(told)
+        data = told["data"] if "data" in told else columns.json_text(told)
         return Wake(row["seq"], row["type"], row["correlate"], data)
 
     def waking(self, *, limit: int) -> list[int]:

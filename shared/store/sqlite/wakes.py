@@ -18,8 +18,8 @@ from shared.model.timer import TimerKind
 from shared.model.wait import WAKES_MAX, Awaited
 from shared.model.work import Reason, WorkChange, WorkState
 from shared.policy.steps import WorkEvent
+from shared.store.sqlite.columns import json_text
 from shared.store.sqlite.reporting import Reporting
-from shared.store.sqlite.rows import json_text
 from shared.store.sqlite.wait_rows import awaited_of_row
 from shared.wake import COORDINATOR
 

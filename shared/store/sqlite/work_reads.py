@@ -6,7 +6,7 @@ from shared.ids import Incarnation, WorkId
 from shared.model.attempt import Attempt
 from shared.model.timer import Timer
 from shared.store.contract import Routine, Submission
-from shared.store.sqlite import rows
+from shared.store.sqlite import host_rows, rows
 from shared.store.sqlite.budget_reads import BudgetReads
 from shared.store.sqlite.fragments import LIVE, SUSPECT
 
@@ -74,7 +74,7 @@ class WorkReads(BudgetReads):
 
     def routines(self, *, limit: int) -> list[Routine]:
         """See `WorkReads.routines`."""
-        return [rows.routine_of_row(row) for row in self._db.rows(ROUTINES, (limit,))]
+        return [host_rows.routine_of_row(row) for row in self._db.rows(ROUTINES, (limit,))]
 
     def submission(self, key: str) -> Submission | None:
         """See `WorkReads.submission`."""

@@ -16,7 +16,7 @@ from shared.model.work import Reason, Work, WorkChange, WorkState
 from shared.policy.causality import TooDeep, derive
 from shared.policy.lease import active_us, budget_left_us
 from shared.policy.steps import AttemptEvent, IllegalStepError, WorkEvent, is_final_work, step_attempt, step_work
-from shared.store.sqlite import rows
+from shared.store.sqlite import columns, rows
 from shared.store.sqlite.ballast import Ballast
 from shared.store.sqlite.connection import Connection
 from shared.store.sqlite.fragments import FENCE
@@ -147,7 +147,7 @@ class Writing(Reads):
             work = work_of(attempt)
         if self._generation is not None:
             data = {**data, "generation": self._generation}
-        fields = (self._now.wall_us, kind, work, attempt, epoch, rows.json_text(data))
+        fields = (self._now.wall_us, kind, work, attempt, epoch, columns.json_text(data))
         self.notes.last_seq = self._db.value(EVENT, fields)
         return self.notes.last_seq
 
