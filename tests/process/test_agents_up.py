@@ -27,6 +27,7 @@ CONFIG = f"""
 [settings]
 lease = "6s"
 concurrency = 8
+workers_lost_max = 0  # tests kill workers one after the other, and no agent is to blame for it
 [binding.python]
 executor = "agent"
 command = ["{sys.executable}", "{EXAMPLES / "agent.py"}", "2"]
