@@ -76,12 +76,22 @@ CONTROLS = (
     Control(
         "a stretch is recorded from wherever it begins",
         _replace(Place, "__ne__", lambda *_: False),
-        frozenset({"a_stretch_is_recorded_once_and_where_the_last_one_ended"}),
+        frozenset(
+            {
+                "a_late_report_is_charged_once_and_applies_nothing_else",
+                "a_stretch_is_recorded_once_and_where_the_last_one_ended",
+            }
+        ),
     ),
     Control(
         "a program takes what it was never handed",
         _rewrite("AND attempt_id = :attempt AND tries > 0)", "AND attempt_id = :attempt)"),
-        frozenset({"a_program_cannot_take_what_it_was_never_handed"}),
+        frozenset(
+            {
+                "an_input_taken_before_an_end_that_spends_inputs_is_spent_when_that_is_read_late",
+                "a_program_cannot_take_what_it_was_never_handed",
+            }
+        ),
     ),
     Control(
         "the intents of an attempt stay open when it has ended",
@@ -146,6 +156,7 @@ CONTROLS = (
         lambda patch: patch.setattr(charging, "first_full", lambda *_: None),
         frozenset(
             {
+                "a_persons_retry_does_not_lift_what_a_budget_holds",
                 "starts_stop_at_the_limit_counting_what_is_in_flight",
                 "a_day_ends_at_midnight_utc_and_a_turn_counts_in_the_window_of_its_admission",
                 "a_release_admits_exactly_one_turn_and_it_is_charged",
@@ -284,6 +295,7 @@ CONTROLS = (
         _replace(controls.Controls, "_refuse_retry", lambda *_: None),
         frozenset(
             {
+                "a_persons_retry_does_not_lift_what_a_budget_holds",
                 "a_person_s_retry_of_what_is_not_to_be_retried_is_refused_and_changes_nothing",
                 "a_work_that_is_ready_again_is_not_retried_twice",
                 "standing_work_that_rests_after_a_failure_is_retried_with_what_it_had",
@@ -307,6 +319,8 @@ CONTROLS = (
         _replace(WorkReads, "quarantined", lambda *_: frozenset()),
         frozenset(
             {
+                "a_binding_that_costs_three_workers_is_quarantined_and_what_runs_of_it_is_left_alone",
+                "nobody_is_quarantined_for_deaths_that_several_may_have_caused_or_where_it_is_switched_off",
                 "a_binding_whose_works_keep_failing_is_quarantined_until_a_person_releases_it",
                 "a_success_in_between_begins_the_row_anew",
             }
