@@ -44,8 +44,11 @@ def intents_end_once(history: History) -> list[str]:
 
 
 def fates_are_true(history: History) -> list[str]:
-    """An input is told as consumed, or as not accepted, because the program says so; and what it took of its own launch is told so."""
+    """An input is told as consumed, or as not accepted, because the program says so; and what it took of its own launch is told so,
+    unless a store that went back in time no longer knows that the program was handed it.
+    """
     found = []
+    unknown = {event.data["intent"] for event in history.lost if event.kind == "intent.dispatched"}
     overheard = overheard_works(history)
     took, refused = _taken(history), _refused(history)
     for intent in (one for every in history.intents.values() for one in every):
@@ -58,7 +61,7 @@ def fates_are_true(history: History) -> list[str]:
         if intent.fate is Fate.NOT_ACCEPTING and is_agent and (intent.attempt_id, intent.id) not in refused:
             found.append(f"{intent.id} is not accepted, and {intent.attempt_id} never said so")
         is_over = history.attempts[intent.attempt_id].state in TOOK_EFFECT
-        if intent.fate is Fate.RETURNED and has_taken and is_over:
+        if intent.fate is Fate.RETURNED and has_taken and is_over and intent.id not in unknown:
             found.append(f"{intent.id} is returned, and {intent.attempt_id} took input {intent.input}")
     return found
 

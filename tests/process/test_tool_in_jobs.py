@@ -36,7 +36,7 @@ def bwrap() -> None:
 
 PLANS = {
     "everything is seen": "{ write = [BELOW_TMP] }",
-    "the home is not seen": f'{{ read = ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "PYTHON", "{ROOT}"], write = [VENV] }}',
+    "the home is not seen": '{ read = ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "PYTHON", "ROOT"], write = ["VENV"] }',
     "a tmp shared with the host": "{ tmp = false }",
 }
 
@@ -73,8 +73,13 @@ sandbox = PLAN
 
 def _existing(plan: str) -> str:
     """The plan for this host: without folders that it does not have, and with those that hold its Python, below `/tmp` or not."""
-    venv = f'"{sys.prefix}"'
-    plan = plan.replace("BELOW_TMP", venv if sys.prefix.startswith("/tmp/") else "").replace("VENV", venv)
+    below_tmp = [
+        path for path in (sys.prefix, str(ROOT)) if path.startswith("/tmp/")
+    ]  # seen only where it may be changed
+    plan = plan.replace("BELOW_TMP", ", ".join(f'"{path}"' for path in below_tmp))
+    if str(ROOT) in below_tmp:
+        plan = plan.replace(', "ROOT"]', "]").replace('["VENV"]', '["VENV", "ROOT"]')
+    plan = plan.replace("VENV", sys.prefix).replace("ROOT", str(ROOT))
     plan = plan.replace("PYTHON", str(Path(sys.executable).resolve().parents[1]))
     for folder in ("/lib64", "/opt"):
         if not Path(folder).exists():
