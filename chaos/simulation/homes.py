@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
 from pathlib import Path
@@ -86,6 +87,8 @@ def play_in(folder: Path) -> None:
 
 
 def ram_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder of its own, in memory where there is such a place."""
+    """A folder of its own, in memory where there is such a place; its name tells whose it is."""
     memory = Path("/dev/shm")  # noqa: S108 - a folder of our own in it
-    return tempfile.TemporaryDirectory(prefix="tenure-simulation-", dir=memory if memory.is_dir() else None)
+    return tempfile.TemporaryDirectory(
+        prefix=f"tenure-simulation-{os.getpid()}-", dir=memory if memory.is_dir() else None
+    )
