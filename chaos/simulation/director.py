@@ -412,13 +412,15 @@ class Director:
         work_id = WorkId(f"w{number}")
         is_harmed = work_id in self._person.harmed or self._has_rebooted
         was_forgotten = self._setback is not None and self._setback.has_happened
+        lost = () if self._setback is None else self._setback.lost
+        was_stopped = any(event.kind == "stop.ordered" and event.work_id == work_id for event in lost)
         return Job(
             work_id,
             behaviour.status,
             cancelled=work_id in self._person.cancelled | words.cancelled,
             cannot_run=behaviour.is_missing,
             may_time_out=behaviour.lasts_us >= FOREVER_US or self._has_rebooted,
-            may_be_killed=is_harmed,
+            may_be_killed=is_harmed or was_stopped,  # by a stop that its store has forgotten
             may_need_person=is_harmed or was_forgotten,
             may_stay_open=self._is_refused,
             may_run_again=behaviour.needs_binding or work_id in words.injected | words.interrupted,
