@@ -107,12 +107,12 @@ def is_spent(history: History, attempt: Attempt) -> bool:
         return False
     if attempt.failure is FailureClass.TIMED_OUT:
         return "timeout" in snapshot.retry_on
-    if attempt.failure is FailureClass.KNOWN and _is_hinted(history, attempt):
+    if attempt.failure is FailureClass.KNOWN and is_hinted(history, attempt):
         return False
     return attempt.failure in (FailureClass.KNOWN, FailureClass.CANCELLED)
 
 
-def _is_hinted(history: History, attempt: Attempt) -> bool:
+def is_hinted(history: History, attempt: Attempt) -> bool:
     """Whether its failure said when trying again makes sense, so that it is. Rule: O12."""
     return any(
         event.kind == "timer.armed"

@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from chaos.checks.inputs import RETRY, TIMER, TOOK_EFFECT, inputs_of, is_retried_by_person, is_spent
+from chaos.checks.inputs import RETRY, TIMER, TOOK_EFFECT, inputs_of, is_hinted, is_retried_by_person, is_spent
 from chaos.checks.slots import ENDINGS
 from chaos.history import History
 from chaos.job import Job
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, AttemptState, FailureClass, Snapshot
 from shared.model.instant import US_PER_S
+from shared.model.timer import TimerKind
 from shared.model.work import Reason, Work, WorkKind
+from shared.store.contract import Event
 
 ATTEMPTS_OF_UNKNOWN = 3
 """Attempts in all where nobody knows how one ended and running it again does no harm. Rule: E01."""
@@ -148,6 +150,8 @@ def _why_not_again(history: History, failed: Attempt, number: int) -> str:
         return ""
     if failed.failure is FailureClass.AMBIGUOUS:
         allowed = max(ATTEMPTS_OF_UNKNOWN, snapshot.retry.attempts_max)
+    elif snapshot.kind is WorkKind.STANDING and is_hinted(history, failed):
+        return ""  # the hint arms its timer whatever the policy lists: O12
     elif _CAUSES[failed.failure] not in _causes_of(snapshot):
         return f"ended as {failed.failure}, which its policy does not try again"
     else:
@@ -197,7 +201,7 @@ def _fired_early(history: History) -> list[str]:
     found = []
     for event in history.events:
         before = armed.get(event.data.get(TIMER)) if event.kind == RETRY else None
-        if before is None:
+        if before is None or _was_made_due(history, before, event):
             continue
         since, fired = bisect_left(seqs, before.seq) - 1, bisect_left(seqs, event.seq)
         if since < 0 or fired == len(seqs):
@@ -208,3 +212,12 @@ def _fired_early(history: History) -> list[str]:
                 f"timer {event.data[TIMER]} fired after {waited_us} us, it was armed for {before.data['after_us']}"
             )
     return found
+
+
+def _was_made_due(history: History, armed: Event, fired: Event) -> bool:
+    """Whether a clock that was set forward has brought the time that a hint named."""
+    return armed.data.get("kind") == TimerKind.HINT and any(
+        armed.seq < event.seq < fired.seq and int(str(event.data["by_us"])) > 0
+        for event in history.events
+        if event.kind == "clock.jumped"
+    )

@@ -8,13 +8,16 @@ import pytest
 
 from chaos.checks import examine
 from chaos.checks.inputs import is_retried_by_person, no_input_is_consumed_twice
+from chaos.checks.retries import retries_keep_the_policy
 from chaos.history import History
 from shared.ids import AttemptId
 from shared.model.attempt import AttemptState
-from shared.model.work import WorkState
+from shared.model.instant import US_PER_HOUR as HOUR_US
+from shared.model.work import WorkKind, WorkState
 from tests.support.retry_faults import (
     FIRST,
     RETRY_FAULTS,
+    W1,
     W2,
     W3,
     asked_history,
@@ -61,6 +64,44 @@ def test_an_input_that_others_overtook() -> None:
 
 def test_nobody_can_say_that_a_timer_fired_early_who_saw_no_time() -> None:
     assert examine(replace(fired_early(retried_history()), ticks=())) == []
+
+
+@pytest.mark.req("O10", "K01")
+@pytest.mark.parametrize(
+    ("timer", "by_us", "is_early"),
+    [("hint", HOUR_US, False), ("hint", -HOUR_US, True), ("retry", HOUR_US, True)],
+)
+def test_a_clock_that_is_set_forward_brings_the_time_that_a_hint_named(timer: str, by_us: int, is_early: bool) -> None:
+    """And no other: a wait that is a span of time is as long as ever."""
+    history = fired_early(retried_history())
+    for place, event in enumerate(history.events):
+        if event.kind == "timer.armed":
+            history = armed_as(history, place, timer)
+    requests = [event for event in history.events if event.kind == "retry.requested"]
+    jumps = [replace(event, seq=event.seq - 1, kind="clock.jumped", data={"by_us": by_us}) for event in requests]
+    history = replace(history, events=(*history.events, *jumps))
+
+    found = [one for one in retries_keep_the_policy(history) if one.startswith("timer")]
+
+    assert (found != []) == is_early
+
+
+@pytest.mark.req("O12")
+def test_standing_work_is_tried_again_by_a_hint_whatever_its_policy_lists() -> None:
+    history = with_snapshot(retried_history(), FIRST, retry_on=("timeout",), kind=WorkKind.STANDING)
+    (armed, *_) = events_of(history, "timer.armed", W1)
+    hinted = armed_as(history, armed, "hint")
+
+    assert [one for one in retries_keep_the_policy(hinted) if one.startswith(FIRST)] == []
+    run_once = with_snapshot(hinted, FIRST, kind=WorkKind.RUN_ONCE)
+    assert any("does not try again" in one for one in retries_keep_the_policy(run_once))
+
+
+def armed_as(history: History, place: int, timer: str) -> History:
+    """The timer that is armed there is one of that kind."""
+    event = history.events[place]
+    armed = replace(event, data={**event.data, "kind": timer})
+    return replace(history, events=(*history.events[:place], armed, *history.events[place + 1 :]))
 
 
 @pytest.mark.req("O14")
