@@ -5,10 +5,11 @@ from __future__ import annotations
 from chaos.checks.processes import Process, processes
 from chaos.checks.wakes import woken_epochs
 from chaos.history import History, pins_in
+from chaos.job import Job
 from chaos.seen import Go
 from chaos.witness import Mark
 from shared.ids import WorkId
-from shared.model.attempt import AttemptState
+from shared.model.attempt import Attempt, AttemptState
 from shared.model.outcome import OutcomeKind
 
 
@@ -89,10 +90,10 @@ def nothing_that_ran_is_relaunched(history: History) -> list[str]:
 
 def success_has_evidence(history: History) -> list[str]:
     """Nothing is called a success without a pinned launch that came to its last line, and that ended with 0 or had declared
-    itself completed. Rule: M02, O15.
+    itself completed. One that was killed behind that word has said all that counts. Rule: M02, O15.
     """
     found = []
-    jobs = {job.work_id for job in history.jobs}
+    jobs = {job.work_id: job for job in history.jobs}
     ends = {(line.attempt_id, line.epoch) for line in history.lines if line.mark is Mark.END}
     forgotten = pins_in(history.lost)
     declared = {
@@ -108,6 +109,10 @@ def success_has_evidence(history: History) -> list[str]:
         if not is_good or not pins:
             pinned = "a" if pins else "no"
             found.append(f"{attempt.id} succeeded with status {attempt.exit_status} and {pinned} pin")
-        elif attempt.work_id in jobs and pins.isdisjoint(ends):
+        elif attempt.work_id in jobs and pins.isdisjoint(ends) and not _was_killed(jobs[attempt.work_id], attempt):
             found.append(f"{attempt.id} succeeded, and never came to its last line")
     return found
+
+
+def _was_killed(job: Job, attempt: Attempt) -> bool:
+    return job.may_be_killed and attempt.exit_status is not None and attempt.exit_status < 0

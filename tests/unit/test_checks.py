@@ -10,7 +10,7 @@ import pytest
 
 from chaos.checks import CHECKS, examine
 from chaos.checks.jobs import statuses_are_true
-from chaos.checks.launches import launches_follow_their_pin
+from chaos.checks.launches import launches_follow_their_pin, success_has_evidence
 from chaos.history import History
 from chaos.seen import Backward, Fault, Life, Look
 from chaos.witness import Line, Mark, parse
@@ -19,6 +19,7 @@ from shared.model.attempt import AttemptState, Exclusion
 from shared.model.budget import Budget, Per
 from shared.model.instant import US_PER_S
 from shared.model.work import WorkState
+from shared.store.values import Event
 from tests.support.clean_histories import (
     clean_history,
     index_of,
@@ -424,3 +425,15 @@ def test_a_line_of_the_witness_is_read_as_it_is_written() -> None:
 def test_anything_else_is_no_line_of_a_witness(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse(text)
+
+
+@pytest.mark.req("M02", "O15")
+def test_a_program_that_was_killed_behind_its_word_has_said_all_that_counts(history: History) -> None:
+    """It declared itself completed; without that word, or by an end of its own, the last line is missed."""
+    cut = success_of_a_job_cut_short(history)
+    word = Event(10**6, 0, "outcome.applied", W1, A1, 1, {"kind": "completed"})
+    killed = with_attempt(cut, A1, exit_status=-9)
+
+    assert success_has_evidence(replace(killed, events=(*killed.events, word))) == []
+    assert success_has_evidence(killed) != []
+    assert success_has_evidence(replace(cut, events=(*cut.events, word))) != []
