@@ -14,13 +14,7 @@ from shared.model.outcome import Outcome, outcome_of
 from shared.policy.outcome import End, Park, Unproven, applies, end_of
 from shared.policy.proof import proof_of
 from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide, may_relaunch
-from shared.policy.settle import (
-    OUT_OF_TIME,
-    ending_idle,
-    ending_instead_of_relaunch,
-    ending_of_evidence,
-    ending_of_launch,
-)
+from shared.policy.settle import OUT_OF_TIME, ending_idle, ending_instead_of_relaunch, ending_of_evidence
 from shared.store.contract import ReadTx, Tx
 from shared.store.settling import change_after
 from worker.batch import Change
@@ -134,7 +128,6 @@ class Endings:
 
     def end(self, holding: Holding, ending: Ending) -> None:
         """Queue the end of the attempt, and what it means for its Work, as one transition."""
-        ending = ending_of_launch(holding.assignment.attempt, ending)
         holding.phase = Phase.ENDING
         key, phases, pinned = holding.key, holding.phases(), holding.assignment.snapshot
 
@@ -147,7 +140,6 @@ class Endings:
 
     def _observed(self, holding: Holding, observed: Ending) -> None:
         """Queue the end of a segment that was seen, with what its program declared of it. Rule: O15."""
-        observed = ending_of_launch(holding.assignment.attempt, observed)
         holding.phase = Phase.ENDING
         key, pinned = holding.key, holding.assignment.snapshot
         came_to: list[End] = [observed]

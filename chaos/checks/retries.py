@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from chaos.checks.inputs import RETRY, TIMER, TOOK_EFFECT, inputs_of, is_hinted, is_retried_by_person, is_spent
 from chaos.checks.slots import ENDINGS
+from chaos.checks.wakes import woken_epochs
 from chaos.history import History
 from chaos.job import Job
 from shared.ids import AttemptId, WorkId
@@ -33,9 +34,11 @@ def retries_are_not_spent(history: History) -> list[str]:
     may be run again and that ended as it does by itself, or as what the drill did to it leaves open.
     """
     found = []
+    woken = woken_epochs(history)
     for job in history.jobs:
         for attempt, following in pairwise(history.attempts_of(job.work_id)):
-            ran = any(line.attempt_id == attempt.id for line in history.lines)
+            since = max(woken.get(attempt.id, ()), default=0)  # what ran before it was parked had ended by itself
+            ran = any(line.attempt_id == attempt.id and line.epoch >= since for line in history.lines)
             nothing_ran = attempt.failure is FailureClass.ADMISSION
             if (nothing_ran and ran) or not (
                 nothing_ran or _may_follow(job, attempt) or _is_told_more(history, attempt, following)

@@ -7,6 +7,7 @@ notes once it has read it; what it says it notes before: see `chaos/notes.py`.
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ Json = dict[str, Any]
 
 REFUSED_STATUS = 70
 RESET_S = 3_600
+FULL_PAUSE_S = 0.05
 
 
 class Speaker:
@@ -101,7 +103,6 @@ class Speaker:
     def leave(self, status: int) -> NoReturn:
         """End, and tell the witness."""
         self.witness("end")
-        sys.stdout.flush()
         os._exit(status)
 
     def ending(self, scene: Json) -> tuple[str, Json] | None:
@@ -146,7 +147,7 @@ class Agent(Speaker):
         for number in range(self.manner["chatter"]):
             emit({"type": "log", "text": f"{number} " + "x" * (40_000 if number % 7 == 3 else 40)})
             if number % 5 == 4:
-                sys.stdout.write("this is no message\n")
+                put("this is no message\n")
 
     def say(self, kind: str, body: Json, _key: str) -> None:
         """One message."""
@@ -280,9 +281,20 @@ def body_of(message: Mapping[str, Any]) -> bytes:
 
 
 def emit(message: Mapping[str, object]) -> None:
-    """One message to tenure: one line, flushed at once."""
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
+    """One message to tenure: one line."""
+    put(json.dumps(message) + "\n")
+
+
+def put(text: str) -> None:
+    """All of it to standard output, which lies on tenure's disk: while that is full, it waits for room."""
+    rest = text.encode()
+    while rest:
+        try:
+            rest = rest[os.write(1, rest) :]
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            time.sleep(FULL_PAUSE_S)
 
 
 def append(path: str, line: str) -> None:

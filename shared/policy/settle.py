@@ -35,16 +35,6 @@ def ending_instead_of_relaunch(attempt: Attempt, pinned: Snapshot) -> Ending | N
     return Ending(AttemptState.FAILED, None, FailureClass.ADMISSION, error, None, "nothing ran")
 
 
-def ending_of_launch(attempt: Attempt, ending: Ending) -> Ending:
-    """What an ending means for this attempt: "nothing ran" is no word on one that was parked and resumed. An earlier segment of it
-    ran, so it does not begin anew as if nothing had: a known failure, of which its retry policy says what comes next. Rule: F01.
-    """
-    was_resumed = attempt.launch_epoch > 1
-    if ending.failure is not FailureClass.ADMISSION or not was_resumed:
-        return ending
-    return replace(ending, failure=FailureClass.KNOWN, error=f"resume: {ending.error}")
-
-
 def ending_of_exit(record: ExitRecord, proof: str | None) -> Ending:
     """How an attempt ended whose shim recorded its end.
 

@@ -10,13 +10,13 @@ from decimal import Decimal
 import pytest
 
 from shared.ids import work_of
-from shared.model.attempt import AttemptState, FailureClass, LeaseKey
+from shared.model.attempt import AttemptState, LeaseKey
 from shared.model.budget import Budget, Per
 from shared.model.event import NewEvent
 from shared.model.outcome import Declaration, declaration_of
 from shared.model.settings import DEFAULT, Config
 from shared.model.work import Reason, WorkState
-from shared.process.launcher import LaunchError, LaunchSpec
+from shared.process.launcher import LaunchSpec
 from shared.store.contract import Assignment
 from tests.support.declarations import TICK, TURN, WAIT, WAIT_TO_RESUME
 from tests.support.hosts import Shim
@@ -100,37 +100,6 @@ def test_a_success_that_nobody_saw_the_end_of_is_none(site: Site) -> None:
     bench.settle()
 
     assert site.attempt(key.attempt_id).state is S.RECOVERY_REQUIRED
-
-
-@pytest.mark.req("O08", "F01")
-def test_a_resume_that_cannot_be_launched_is_a_known_failure_and_begins_nothing_anew(site: Site) -> None:
-    """What ran before the wait has run: "nothing ran" would let the next attempt do it again, whatever the policy says."""
-    site.bench()
-    site.head()
-    key, _ = parked(site)
-    site.host.failing = [LaunchError("spawn", "no more processes")]
-
-    publish(site)
-    site.settle()
-
-    attempt = site.attempt(key.attempt_id)
-    assert (attempt.state, attempt.failure, attempt.epoch) == (S.FAILED, FailureClass.KNOWN, 2)
-    assert attempt.error == "resume: launch: launch failed at spawn: no more processes"
-    assert site.work(work_of(key.attempt_id)).state is WorkState.FAILED, "it had one attempt"
-
-
-@pytest.mark.req("F01")
-def test_a_first_launch_that_fails_is_tried_again(site: Site) -> None:
-    """The control: nothing of it ever ran."""
-    site.bench()
-    site.head()
-    site.host.failing = [LaunchError("spawn", "no more processes")]
-
-    name = site.submit_command()
-    site.settle()
-
-    assert site.attempt(name).failure is FailureClass.ADMISSION
-    assert site.work(work_of(name)).state is WorkState.BACKOFF
 
 
 @pytest.mark.req("O08")
