@@ -82,9 +82,8 @@ class Leadership:
         row = self._store.read(lambda tx: tx.leader())
         proven_dead = None
         if row is not None and self._is_live(row, self._clock.now()):
-            self._watch(
-                row
-            )  # first: whoever dies from here on wakes this one, and whoever died before has let its lock go
+            # First: whoever dies from here on wakes this one, and whoever died before has let its lock go.
+            self._watch(row)
             if self._probe(row.owner, row.lock_device, row.lock_inode) is not LockState.FREE:
                 self._stand_by(row)
                 return False

@@ -102,13 +102,9 @@ class UnreadOutputs:
             unread.blind(f"its output cannot be read: {error.strerror}")
             return
         if isinstance(error, OSError):
-            lost = Refusal(unread.place.lines + 1, RefusalCode.LOST, f"the rest cannot be read: {error.strerror}")
-            found = Found(Stretch(unread.place, unread.place, refusals=(lost,)), is_last=True)
+            found = _lost(unread.place, f"the rest cannot be read: {error.strerror}")
         elif isinstance(error, (OperationError, UnsupportedError)):
-            lost = Refusal(
-                unread.place.lines + 1, RefusalCode.LOST, f"not understood: {told_of(error)}"[:WHY_CHARS_MAX]
-            )
-            found = Found(Stretch(unread.place, unread.place, refusals=(lost,)), is_last=True)
+            found = _lost(unread.place, f"not understood: {told_of(error)}")
         elif error is not None:
             raise error
         assert isinstance(found, Found), "the task returns what it found"
@@ -172,3 +168,9 @@ class UnreadOutputs:
             return
         del self._reading[unread.order.id]
         unread.then()
+
+
+def _lost(place: Place, why: str) -> Found:
+    """A last look that found nothing but that the rest is lost."""
+    refusal = Refusal(place.lines + 1, RefusalCode.LOST, why[:WHY_CHARS_MAX])
+    return Found(Stretch(place, place, refusals=(refusal,)), is_last=True)

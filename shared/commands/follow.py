@@ -38,6 +38,10 @@ class Seen:
     work: Work
     attempts: tuple[Attempt, ...]
 
+    def chosen(self, number: int | None) -> list[Attempt]:
+        """The attempt of that number; None: all of them."""
+        return [each for each in self.attempts if number in {None, each.number}]
+
 
 class Launches:
     """The folders of a Work's launches. An attempt has several when it was parked and resumed, or launched anew as nothing ran."""
@@ -103,8 +107,7 @@ class Follower:
         while True:
             news = self._look()
             if self._seen is not None:
-                followed = [each for each in self._seen.attempts if self._number in {None, each.number}]
-                self._outputs.point_at(self._launches.of(followed))
+                self._outputs.point_at(self._launches.of(self._seen.chosen(self._number)))
                 end = outcome(self._seen.work, self._seen.attempts)
                 if end is not None:
                     self._outputs.drain()

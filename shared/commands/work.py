@@ -141,14 +141,14 @@ def _logs(argv: list[str], home: str | None) -> int:
 
 def _copy(door: OpenHome, work_id: WorkId, sinks: list[tuple[str, Sink]], *, number: int | None, follow: bool) -> int:
     seen = door.store.read(lambda tx: look(tx, work_id))
-    if number is not None and number not in {attempt.number for attempt in seen.attempts}:
+    chosen = seen.chosen(number)
+    if number is not None and not chosen:
         raise NotFoundError(f"{work_id} has no attempt {number}", hint=f"`{door.command(f'work show {work_id}')}`")
     outputs = Outputs(door.place.attempts, sinks, say_dropped)
     try:
         if not follow:
             launches = Launches(door.place.attempts)
-            newest = [each for each in reversed(seen.attempts) if number in {None, each.number}]
-            outputs.point_at(next((names for each in newest if (names := launches.of([each]))), []))
+            outputs.point_at(next((names for each in reversed(chosen) if (names := launches.of([each]))), []))
             outputs.drain()
             return 0
         end = Follower(door, work_id, outputs, _say, number=number).run()

@@ -6,35 +6,25 @@ from dataclasses import replace
 
 import pytest
 
-from shared.ids import AttemptId, WorkId
+from shared.ids import AttemptId
 from shared.model.attempt import Attempt, AttemptState, Exclusion, FailureClass, Snapshot
 from shared.policy.losses import QUICK_US, Lost, binding_to_blame, ending_of_lost_workers, in_row_after, is_suspect
 from shared.policy.settle import RELAUNCHES_MAX, ending_instead_of_relaunch
 from tests.support.evidence import PIN
+from tests.support.histories import an_attempt
 
-LAUNCHING = Attempt(
-    id=AttemptId("w1.1"),
-    work_id=WorkId("w1"),
-    number=1,
+LAUNCHING = an_attempt(
+    AttemptId("w1.1"),
+    1,
     epoch=3,
     state=AttemptState.RECOVERING,
     recovered_from=AttemptState.LAUNCHING,
     exclusion=Exclusion.HELD,
     exclusion_proof=None,
-    invoke=None,
-    isolated=True,
     pin=None,
     relaunches=2,
-    pool="jobs",
-    scope="",
-    budget_us=1,
-    budget_since_mono_us=0,
-    budget_boot_id="boot-1",
-    budget_since_at_us=0,
     exit_status=None,
     failure=None,
-    error=None,
-    started_at_us=0,
     ended_at_us=None,
 )
 RUNNING = replace(LAUNCHING, pin=PIN)
