@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import sys
 from typing import Any
+
+from chaos.random_drill.speaker import Reader
 
 
 def main(notes: str, lines: int, consumes: int) -> None:
@@ -39,22 +40,6 @@ def main(notes: str, lines: int, consumes: int) -> None:
                 taken += name != "start"
                 if one["body"] == "end":
                     sys.exit(0)
-
-
-class Reader:
-    """Whole lines of standard input, without blocking for longer than asked."""
-
-    def __init__(self) -> None:
-        self.data = b""
-
-    def line(self, timeout_s: float | None) -> bytes | None:
-        while b"\n" not in self.data:
-            ready, _, _ = select.select([0], [], [], timeout_s)
-            if not ready:
-                return None
-            self.data += os.read(0, 65536)
-        line, _, self.data = self.data.partition(b"\n")
-        return line
 
 
 READER = Reader()
