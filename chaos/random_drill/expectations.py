@@ -143,13 +143,12 @@ def _ends_of(job: PlannedJob, expected: Job, *, is_cut_short: bool) -> tuple[End
 
 
 def _spoken_ends(job: PlannedJob, expected: Job, *, is_cut_short: bool) -> tuple[End, ...]:
-    rests = WorkState.IDLE if job.recipe.standing else WorkState.COMPLETED
-    done: End = (rests, AttemptState.SUCCEEDED)
-    failed: End = (WorkState.FAILED, AttemptState.FAILED)
-    if expected.may_need_person or (job.is_hopeless and is_cut_short):
-        return done, failed  # a person says how it ended by its exit status alone; or nobody was left to try it again
-    if expected.may_be_killed:
-        return done, (rests if job.recipe.standing else WorkState.FAILED, AttemptState.FAILED)
+    done: End = (WorkState.IDLE if job.recipe.standing else WorkState.COMPLETED, AttemptState.SUCCEEDED)
+    failed: End = (WorkState.IDLE if job.recipe.standing else WorkState.FAILED, AttemptState.FAILED)
+    may_be_word = expected.may_need_person  # a person says how it ended, by its exit status alone
+    is_left = job.is_hopeless and is_cut_short  # nobody was there any more to try it again
+    if expected.may_be_killed or may_be_word or is_left:
+        return done, failed
     return (failed,) if job.is_hopeless and not job.person.retries else (done,)
 
 

@@ -246,6 +246,21 @@ class TestSpoken:
                 {"shim_killed": True},
                 {(WorkState.COMPLETED, AttemptState.SUCCEEDED), (WorkState.FAILED, AttemptState.FAILED)},
             ),
+            (
+                Kind.STANDING,
+                {"shim_killed": True},
+                {(WorkState.IDLE, AttemptState.SUCCEEDED), (WorkState.IDLE, AttemptState.FAILED)},
+            ),
+            (
+                Kind.STANDING,
+                {"shim_killed": True, "program_killed": True},
+                {(WorkState.IDLE, AttemptState.SUCCEEDED), (WorkState.IDLE, AttemptState.FAILED)},
+            ),
+            (
+                Kind.AGENT,
+                {"program_killed": True},
+                {(WorkState.COMPLETED, AttemptState.SUCCEEDED), (WorkState.FAILED, AttemptState.FAILED)},
+            ),
         ],
     )
     def test_each_kind_ends_as_it_may_and_not_otherwise(
@@ -253,7 +268,12 @@ class TestSpoken:
     ) -> None:
         person = Person(retries=done.get("retries", True))
         job = replace(planned(4, kind), person=person)
-        expected = job.expectation(W4, cancelled=False, shim_killed=done.get("shim_killed", False))
+        expected = job.expectation(
+            W4,
+            cancelled=False,
+            shim_killed=done.get("shim_killed", False),
+            program_killed=done.get("program_killed", False),
+        )
         tried = {
             (state, last)
             for state in (WorkState.COMPLETED, WorkState.FAILED, WorkState.IDLE, WorkState.HELD)
