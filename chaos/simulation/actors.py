@@ -64,7 +64,7 @@ class Stage:
 
     Attributes:
         home: A folder with a store of its own.
-        connect: Opens connections to that store.
+        connect: Opens connections to that store; `fault`: see `FaultSeam`.
         locks: Of each incarnation: the process that holds its lock file, and that file's inode.
         bells: Of each process that listens.
         stops: How each coordinator and worker is asked to end.
@@ -79,7 +79,6 @@ class Stage:
 
     home: Path
     baton: Baton
-    fault: Callable[[Process, str], int | None]
     connect: Connect
     locks: dict[str, tuple[Process, int]] = field(default_factory=dict)
     bells: dict[Process, SimulatedBell] = field(default_factory=dict)
@@ -90,6 +89,7 @@ class Stage:
     forgotten: frozenset[tuple[AttemptId, int]] = frozenset()
     lived_through: frozenset[Process] = frozenset()
     is_older: bool = False
+    fault: Callable[[Process, str], int | None] = lambda _process, _where: None
     on_refusal: Callable[[], None] = lambda: None
     gos: list[Go] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
