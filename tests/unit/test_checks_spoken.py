@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from chaos.checks import examine
-from chaos.checks.spoken import attempts_end_as_they_said
+from chaos.checks.spoken import attempts_end_as_they_said, turns_are_told_once
 from chaos.checks.used import usage_is_what_was_said
 from chaos.checks.wakes import waits_end
 from chaos.history import History
@@ -19,7 +19,7 @@ from shared.ids import AttemptId, WorkId
 from shared.model.attempt import AttemptState
 from tests.support.clean_histories import index_of
 from tests.support.history_faults import with_attempt, with_job
-from tests.support.spoken_faults import LAST, SPOKEN_FAULTS, no_last_word
+from tests.support.spoken_faults import LAST, PARKED, SPOKEN_FAULTS, no_last_word
 from tests.support.spoken_histories import spoken_history
 
 
@@ -75,6 +75,19 @@ def test_only_the_last_word_of_a_program_that_was_ended_may_not_have_been_said(h
 
     assert usage_is_what_was_said(once) == []
     assert usage_is_what_was_said(twice) == ["w3.1 is charged with 0 tokens, its programs said 1 to 2"]
+
+
+def test_a_turn_may_not_have_been_told_that_a_program_was_about_to_tell_when_it_was_ended(history: History) -> None:
+    """Its program notes a turn before it says it; the one before is told then."""
+    end = next(at for at, note in enumerate(history.notes) if (note.word, note.attempt_id) == (Word.ENDS, PARKED))
+    noted = Note(Word.TURN, PARKED, 1, 500, status="whole")
+    cut = replace(history, notes=(*history.notes[:end], noted, *history.notes[end + 1 :]))
+    not_cut = replace(history, notes=(*history.notes[:end], noted, *history.notes[end:]))
+    twice = replace(cut, notes=(*cut.notes[:end], noted, *cut.notes[end:]))
+
+    assert turns_are_told_once(cut) == []
+    assert turns_are_told_once(not_cut) == ["the turn of w1.1 (launch 1) was told as {'half'}, it said whole"]
+    assert turns_are_told_once(twice) == ["the turn of w1.1 (launch 1) was told as {'half'}, it said whole"]
 
 
 def test_a_note_is_read_as_it_is_written() -> None:
