@@ -73,17 +73,35 @@ def every_line_is_heard_once(history: History) -> list[str]:
 
 
 def _miscounted(history: History, ends: dict[Launch, Event], lines: dict[Launch, dict[int, Said]]) -> Iterator[str]:
-    """Lines that mean nothing are only counted: more than there were, or fewer though all were read."""
-    overheard = overheard_works(history)
+    """Lines that mean nothing are only counted: more than there were, or fewer though all were read. That an input is named which a
+    store that went back in time no longer knows as handed over is refused as well.
+    """
+    overheard, forgotten = overheard_works(history), _forgotten_inputs(history)
     for attempt_id, stream in history.streams.items():
         if work_of(attempt_id) not in overheard:
             continue
         launches = [launch for launch in lines if launch[0] == attempt_id]
         kinds = Counter(one.kind for launch in launches for one in lines[launch].values())
         is_all = all(launch in ends for launch in launches)
-        for what, counted in ((NOISE, sum(stream.unknown.values())), (GARBAGE, stream.refused)):
-            if counted > kinds[what] or (is_all and counted < kinds[what]):
+        strange = sum(
+            any((attempt_id, number) in forgotten for number in _taken(one))
+            for launch in launches
+            for one in lines[launch].values()
+        )
+        for what, counted, more in ((NOISE, sum(stream.unknown.values()), 0), (GARBAGE, stream.refused, strange)):
+            if counted > kinds[what] + more or (is_all and counted < kinds[what]):
                 yield f"{attempt_id} wrote {kinds[what]} lines of {what}, {counted} were counted"
+
+
+def _forgotten_inputs(history: History) -> set[tuple[AttemptId, int]]:
+    """Inputs that programs were told while they ran, and whose handing over the store has forgotten."""
+    lost = {event.data["intent"] for event in history.lost if event.kind == "intent.dispatched"}
+    return {(one.attempt_id, number) for one in history.told if f"i{one.intent}" in lost for number in one.inputs}
+
+
+def _taken(said: Said) -> tuple[int, ...]:
+    """The inputs that a line says were taken."""
+    return tuple(said.fields["inputs"]) if said.kind == "consumed" else ()  # type: ignore[arg-type]
 
 
 def _lines(history: History) -> dict[Launch, dict[int, Said]]:

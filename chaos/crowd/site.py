@@ -22,7 +22,7 @@ from shared.model.instant import US_PER_S
 from shared.model.intent import Delivered
 from shared.model.outcome import Declaration, outcome_of
 from shared.model.settings import Binding, Config, ScopeConfig, Settings
-from shared.model.stream import Place, Stretch
+from shared.model.stream import Place, Stretch, Took
 from shared.model.timer import TimerKind
 from shared.model.work import NewWork, WorkChange, WorkState
 from shared.policy.binding import resolve
@@ -189,7 +189,7 @@ class Site:
         assert token is not None
         assert intent.input is not None
         store.write(lambda tx: tx.acknowledge(key, intent.number, token=token, result=Delivered.ACCEPTED))
-        said = Stretch(Place(), Place(10, 1), (intent.input,), (), (), ())
+        said = Stretch(Place(), Place(10, 1), (Took(1, (intent.input,)),))
         store.write(lambda tx: tx.follow(key, key.epoch, said))
 
     def finish(self, key: LeaseKey, ending: Ending = SUCCEEDED, change: WorkChange = COMPLETED) -> LeaseKey:

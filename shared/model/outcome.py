@@ -177,6 +177,11 @@ def usage_declared(declaration: Declaration) -> Usage:
     return Usage.from_plain(json.loads(declaration.body)["units"])
 
 
+def inputs_declared(declaration: Declaration) -> tuple[int, ...]:
+    """Numbers of the inputs that a declaration says were taken."""
+    return tuple(json.loads(declaration.body)["inputs"])
+
+
 def outcome_of(recorded: Iterable[Recorded]) -> Outcome:
     """What one segment's declarations come to, in the order in which they were recorded.
 

@@ -33,6 +33,7 @@ class RefusalCode(StrEnum):
     NOT_JSON = "not_json"
     INVALID = "invalid"  # JSON, and no message; or one with a wrong field
     TOO_MANY = "too_many"  # one more of its kind than an attempt may declare
+    NOT_HANDED = "not_handed"  # it says that an input was taken which the attempt never had
     LOST = "lost"  # bytes that were dropped from the output before they were read, or cannot be
 
 
@@ -73,12 +74,20 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
+class Took:
+    """Numbers of inputs that a line says were taken."""
+
+    line: int
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Stretch:
     """What was read of an output in one go, all of which is recorded at once or not at all.
 
     Attributes:
         before, after: Where it began and ends.
-        consumed: Numbers of inputs that the program says it has taken.
+        consumed: What the program says it has taken, line by line.
         declined: Ids of intents that it says it does not take.
         unknown: (type, how often) of messages that this version does not know.
         usage: All that its lines report, added up. `said`: what they declare besides, in their order.
@@ -86,12 +95,16 @@ class Stretch:
 
     before: Place
     after: Place
-    consumed: tuple[int, ...] = ()
+    consumed: tuple[Took, ...] = ()
     declined: tuple[str, ...] = ()
     unknown: tuple[tuple[str, int], ...] = ()
     refusals: tuple[Refusal, ...] = ()
     usage: Usage = NO_USAGE
     said: tuple[Said, ...] = ()
+
+    def refusals_with(self, refused: Iterable[Refusal]) -> tuple[Refusal, ...]:
+        """All that was refused of it, with what was refused where it was recorded, by line."""
+        return tuple(sorted((*self.refusals, *refused), key=lambda refusal: refusal.line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +125,7 @@ class Stream:
 
     def then(self, stretch: Stretch, refused: Iterable[Refusal] = ()) -> Stream:
         """This, with a further stretch. `refused`: what was refused of it where it was recorded."""
-        refusals = (*stretch.refusals, *refused)
+        refusals = stretch.refusals_with(refused)
         return Stream(
             self.pin_epoch,
             stretch.after,

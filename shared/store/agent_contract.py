@@ -55,8 +55,8 @@ class AgentTransitions(Protocol):
 
     def follow(self, key: LeaseKey, pin_epoch: int, stretch: Stretch) -> None:
         """Record a stretch of the attempt's output as read: how far, what the program used, declared and took, what it does not take,
-        what was refused. An input it took settles its intent, also one that is just being handed over. What there is no room for is
-        refused line by line, and the rest counts.
+        what was refused. An input it took settles its intent, also one that is just being handed over. What there is no room for, and
+        inputs that the attempt was never handed, are refused line by line, and the rest counts.
         Raises RefusedError: the output was read further, or less far, than where the stretch begins. Fenced. Rule: T02.
         """
 

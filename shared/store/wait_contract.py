@@ -61,7 +61,8 @@ class WaitTransitions(Protocol):
 
         A declaration's key within the attempt makes it one: the same again is answered and writes nothing.
         Raises DeclarationError: its key was used for another declaration, the segment has `DECLARATIONS_MAX` turns, waits or
-        outcomes already, or the attempt reported in `UNITS_KEPT` units already.
+        outcomes already, the attempt reported in `UNITS_KEPT` units already, or it says that an input was taken which is neither
+        the attempt's nor waits for its Work.
         Fenced. Rule: O15, B03.
         """
 

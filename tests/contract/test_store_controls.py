@@ -15,6 +15,7 @@ from shared.store.sqlite.connection import Connection, Params, Row
 from shared.store.sqlite.coordination import Coordination
 from shared.store.sqlite.queue import Queue
 from shared.store.sqlite.reads import Reads
+from shared.store.sqlite.reporting import Reporting
 from shared.store.sqlite.work_reads import WorkReads
 from tests.contract.store_cases import CASES
 from tests.contract.store_cases.fences import SPOILERS, TRANSITIONS
@@ -90,6 +91,24 @@ CONTROLS = (
             {
                 "an_input_taken_before_an_end_that_spends_inputs_is_spent_when_that_is_read_late",
                 "a_program_cannot_take_what_it_was_never_handed",
+                "a_line_that_names_a_stranger_is_refused_and_all_around_it_counts",
+                "a_stranger_that_is_read_late_is_refused_and_the_report_counts",
+            }
+        ),
+    ),
+    Control(
+        "a program is believed of whatever input it names",
+        _replace(Reporting, "_not_handed", lambda *_, **__: []),
+        frozenset(
+            {
+                "a_belt_that_names_a_stranger_is_refused_and_keeps_nothing_of_that_word",
+                "an_input_that_an_earlier_attempt_took_effect_with_is_a_stranger_by_the_belt",
+                "what_was_taken_before_a_park_may_be_named_after_it",
+                "a_line_that_names_a_stranger_is_refused_and_all_around_it_counts",
+                "an_input_may_be_named_again_by_a_later_line_and_a_later_holder",
+                "what_its_belt_took_is_no_stranger_to_its_lines",
+                "a_stranger_that_is_read_late_is_refused_and_the_report_counts",
+                "a_crowd_of_strangers_is_one_short_line",
             }
         ),
     ),

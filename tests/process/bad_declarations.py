@@ -29,6 +29,7 @@ WORDS: dict[str, list[str]] = {
     "event type": ["wait", "--event", "No Such"],
     "nothing to wait for": ["wait"],
     "no duration": ["wait", "--timer", "soon"],
+    "an input of nobody": ["input", "--took", "999"],
     "key without event": ["wait", "--timer", "5s", "--correlate", "k"],
 }
 

@@ -27,6 +27,7 @@ lines = [
     b'{"type": "result", "outcome": "completed", "summary": "' + b"x" * 9000 + b'"}',
     b'{"type": "wait", "timer": "0001-01-01T00:00:00+23:00"}',
     b'{"type": "later"}',
+    b'{"type": "consumed", "inputs": [999]}',
     b'{"type": "usage", "units": {"usd": 0.5}}',
 ]
 lines += [b'{"type": "turn", "status": "t%d"}' % number for number in range(258)]
@@ -57,6 +58,8 @@ def say(kind, body, **more):
     return answer["error"]["code"] if "error" in answer else "recorded"
 def tool(*words):
     return subprocess.run([os.environ["TENURE_COMMAND"], "tool", *words], stderr=subprocess.DEVNULL).returncode
+read = subprocess.run([os.environ["TENURE_COMMAND"], "tool", "input"], stdout=subprocess.PIPE).stdout
+own = [str(json.loads(line)["number"]) for line in read.splitlines()]
 print(json.dumps({
     "malformed": ask(b"{\n")["error"]["code"],
     "oversize": ask(b"x" * 300000 + b"\n")["error"]["code"],
@@ -69,12 +72,15 @@ print(json.dumps({
     "amount": say("usage", {"units": {"usd": -1}}),
     "kind": say("shout", {}),
     "before the calendar": say("wait", {"timer": "0001-01-01T00:00:00+23:00"}),
+    "stranger": say("consumed", {"inputs": [999]}),
     "too many": [say("turn", {"status": f"t{number}"}) for number in range(258)][-3:],
     "still": say("usage", {"units": {"usd": 0.5}}),
     "tool, bad unit": tool("usage", "attempts=1"),
     "tool, bad status": tool("turn", "Not Lower"),
     "tool, no text": tool("turn", "done", "--comment", b"\xff"),
     "tool, no number": tool("usage", "usd=lots"),
+    "tool, stranger": tool("input", "--took", "999"),
+    "tool, its own": tool("input", "--took", *own),
     "tool, good": tool("outcome", *sys.argv[1:]),
 }))
 """
@@ -90,12 +96,15 @@ TOLD = {
     "amount": "usage_invalid",
     "kind": "declaration_invalid",
     "before the calendar": "declaration_invalid",
+    "stranger": "not_handed",
     "too many": ["recorded", "too_many", "too_many"],
     "still": "recorded",
     "tool, bad unit": 1,
     "tool, bad status": 1,
     "tool, no text": 2,
     "tool, no number": 1,
+    "tool, stranger": 1,
+    "tool, its own": 0,
     "tool, good": 0,
 }
 
@@ -140,9 +149,14 @@ def test_an_agent_s_bad_lines_are_refused_each_by_its_code_and_the_rest_counts(s
 
     ended = attempt(site, work)
     stream = ended["stream"]
-    assert (stream["refused"], stream["unknown"]) == (13, {"later": 1})
-    assert [one["code"] for one in stream["refusals"]] == ["not_json", *EARLIER, "too_many", "too_many"]
-    assert [one["line"] for one in stream["refusals"]][-2:] == [13 + DECLARATIONS_MAX + 1, 13 + DECLARATIONS_MAX + 2]
+    assert (stream["refused"], stream["unknown"]) == (14, {"later": 1})
+    assert [one["code"] for one in stream["refusals"]] == ["not_json", *EARLIER, "not_handed", "too_many", "too_many"]
+    assert [one["line"] for one in stream["refusals"]][-3:] == [
+        13,
+        14 + DECLARATIONS_MAX + 1,
+        14 + DECLARATIONS_MAX + 2,
+    ]
+    assert stream["refusals"][-3]["why"] == f"consumed: {work}.1 was never handed input 999"
     assert (ended["state"], ended["usage"]) == ("succeeded", {"usd": "0.5"})
     assert applied(site, work)["summary"] == "all the same"
     hinted = attempt(site, past)
@@ -154,7 +168,7 @@ def test_an_agent_s_bad_lines_are_refused_each_by_its_code_and_the_rest_counts(s
 @pytest.mark.req("O15", "B02", "O10")
 def test_what_a_job_says_wrongly_by_its_belt_is_refused_each_by_its_code_and_the_rest_counts(site: UpSite) -> None:
     with site.up("--workers", "1"):
-        work, late = site.submit("job"), site.submit("late")
+        work, late = site.submit("job", "--input", "x"), site.submit("late", "--input", "x")
         site.await_state(work, "completed")
         site.await_state(late, "failed", "backoff")
 

@@ -35,6 +35,8 @@ def test_nothing_of_it_is_recorded_and_each_refusal_says_what_is_wrong(tmp_path:
         assert (code in (1, 2), out) == (True, ""), (name, code, err)
         assert 1 <= len(err.splitlines()) <= 2, name
         assert len(err) < 1_500, name
+    code, _, err = answers["an input of nobody"]
+    assert (code, err) == (1, f"tenure: input 999 is not {wrong}.1's, and not waiting for {wrong}\n")
     [attempt] = site.json("work", "show", wrong)["attempts"]
     assert (attempt["state"], attempt["exit_code"]) == ("succeeded", 0), "its end says what it says"
     assert set(attempt["usage"]) == {"minutes"}

@@ -6,7 +6,7 @@ import pytest
 
 from shared.commands import findings_agents
 from shared.model.instant import US_PER_S
-from shared.model.stream import Place, Refusal, RefusalCode, Stretch
+from shared.model.stream import Place, Refusal, RefusalCode, Stretch, Took
 from tests.support.command_homes import Ask, CommandHome
 from tests.support.examinations import Found
 from tests.support.stores import COMPLETED, SUCCEEDED
@@ -46,3 +46,18 @@ def test_what_ended_long_ago_is_history(home: CommandHome, found: Found, monkeyp
     monkeypatch.setattr(findings_agents, "RECENT_US", -US_PER_S)  # what ended by now ended long ago
 
     assert "agents.lines" not in found()
+
+
+@pytest.mark.req("V04", "O02")
+def test_a_line_that_names_an_input_of_nobody(home: CommandHome, found: Found, ask: Ask) -> None:
+    key = home.running(home.staff())
+    own = home.store.read(lambda tx: tx.snapshot(key.attempt_id)).inputs  # type: ignore[union-attr]
+    home.store.write(lambda tx: tx.follow(key, 1, Stretch(Place(), Place(10, 1), (Took(1, own),))))
+    assert found() == {}, "control: what it was handed"
+
+    home.store.write(lambda tx: tx.follow(key, 1, Stretch(Place(10, 1), Place(20, 2), (Took(2, (999,)),))))
+
+    assert found() == {"agents.lines": "warning"}
+    why = f"not_handed: consumed: {key.attempt_id} was never handed input 999"
+    assert f"1 line refused, the last of them line 2 ({why})" in ask("doctor").out
+    assert f"line 2  {why}" in ask("attempt", "show", key.attempt_id).out

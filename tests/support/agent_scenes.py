@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from shared.ids import work_of
 from shared.model.attempt import LeaseKey
 from shared.model.intent import Delivered, Intent
-from shared.model.stream import BELT, Place, Refusal, RefusalCode, Stretch
+from shared.model.stream import BELT, Place, Refusal, RefusalCode, Stretch, Took
 from shared.model.usage import Usage
-from shared.store.contract import Tx
+from shared.store.contract import Claimed, Tx
 from tests.support.stores import World
 
 FIRST = Stretch(Place(), Place(10, 1))
@@ -36,6 +37,19 @@ def accepted(world: World, key: LeaseKey) -> Intent:
     return intent
 
 
+def running_and_dropping(world: World) -> LeaseKey:
+    """Under a binding that gives up an input that cannot be handed over."""
+    owner = world.worker()
+    request = world.request(world.submit(input_=b"first"), owner)
+    pinned = replace(request.snapshot, on_inject_error="drop")
+    answer = world.as_leader(lambda tx: tx.claim(replace(request, snapshot=pinned)))
+    assert isinstance(answer, Claimed)
+    key = LeaseKey(answer.attempt_id, 1, owner)
+    world.store.write(lambda tx: tx.accept(key, invoke_isolated=True))
+    world.store.write(lambda tx: tx.pin(key, world.pin(key)))
+    return key
+
+
 def inject(world: World) -> Callable[[Tx], object]:
     work_id = work_of(world.running(world.worker()).attempt_id)
     return lambda tx: tx.inject(work_id, b"more", by="t", key="k7")
@@ -52,7 +66,7 @@ def follow(world: World) -> Callable[[Tx], object]:
     intent = accepted(world, key)
     assert intent.input is not None
     refused = (Refusal(1, RefusalCode.NOT_JSON, "it is no JSON"),)
-    stretch = Stretch(Place(), Place(10, 1), (intent.input,), (), (("later", 1),), refused)
+    stretch = Stretch(Place(), Place(10, 1), (Took(1, (intent.input,)),), (), (("later", 1),), refused)
     return lambda tx: tx.follow(key, 1, stretch)
 
 
@@ -66,7 +80,7 @@ def report_late(world: World) -> Callable[[Tx], object]:
     intent = accepted(world, key)
     assert intent.input is not None
     world.store.write(lambda tx: tx.interrupt(work_of(key.attempt_id), by="t", reason="t"))
-    stretch = Stretch(Place(), Place(10, 1), (intent.input,), usage=Usage.from_plain({"usd": "1"}))
+    stretch = Stretch(Place(), Place(10, 1), (Took(1, (intent.input,)),), usage=Usage.from_plain({"usd": "1"}))
     return lambda tx: tx.report_late(key.attempt_id, expected_epoch=1, pin_epoch=1, stretch=stretch)
 
 

@@ -22,7 +22,7 @@ from shared.model.instant import US_PER_S
 from shared.model.intent import Delivered, Intent
 from shared.model.outcome import Declaration, declaration_of
 from shared.model.settings import Config, Settings
-from shared.model.stream import Place, Refusal, RefusalCode, Stretch
+from shared.model.stream import Place, Refusal, RefusalCode, Stretch, Took
 from shared.policy.outcome import End, Park, end_of
 from shared.policy.settle import ending_of_status
 from shared.store.settling import change_after
@@ -113,7 +113,7 @@ class Talk:
 
     def follow(self, key: LeaseKey, *, took: tuple[int, ...] = (), declined: tuple[str, ...] = ()) -> None:
         refused = (Refusal(1, RefusalCode.NOT_JSON, "it is no JSON"),)
-        stretch = Stretch(Place(), Place(10, 1), took, declined, (("later", 1),), refused)
+        stretch = Stretch(Place(), Place(10, 1), (Took(1, took),), declined, (("later", 1),), refused)
         self.world.store.write(lambda tx: tx.follow(key, key.epoch, stretch))
 
     def end(self, key: LeaseKey, ends: Ends, **body: Any) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from shared.model.outcome import DeclarationKind
-from shared.model.stream import Place, Refusal, RefusalCode
+from shared.model.stream import Place, Refusal, RefusalCode, Took
 from shared.model.usage import Usage
 from worker.agents.lines import LINE_BYTES_MAX, Line, lines_of
 from worker.agents.messages import Heard, hear, understand
@@ -169,7 +169,7 @@ def test_a_stretch_says_all_of_it_and_where_it_ends() -> None:
 
     assert (stretch.before, stretch.after) == (Place(), Place(len(data) - 4, 7))
     assert stretch.usage == Usage.from_plain({"n": "1", "usd": "0.3"})
-    assert (stretch.consumed, stretch.unknown) == ((2,), (("x", 2),))
+    assert (stretch.consumed, stretch.unknown) == ((Took(3, (2, 2)),), (("x", 2),))
     assert [refusal.line for refusal in stretch.refusals] == [2]
     assert [(one.line, one.declaration.key) for one in stretch.said] == [(1, "out.4.1")]
     assert json.loads(stretch.said[0].declaration.body)["status"] == "done"

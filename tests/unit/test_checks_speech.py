@@ -9,6 +9,7 @@ import pytest
 
 from chaos.checks import examine
 from chaos.checks.retries import retries_are_not_spent
+from chaos.checks.speech import every_line_is_heard_once
 from chaos.checks.words import fates_are_true
 from chaos.history import History
 from shared.ids import AttemptId
@@ -74,3 +75,14 @@ def test_what_a_store_has_forgotten_handing_over_it_may_give_back(history: Histo
 
     assert fates_are_true(given_back) != []
     assert fates_are_true(replace(given_back, lost=handed)) == []
+
+
+def test_what_a_store_has_forgotten_handing_over_is_a_stranger_to_it(history: History) -> None:
+    """The program says rightly that it took it, and is refused."""
+    stream = history.streams[A1]
+    refused = replace(history, streams={**history.streams, A1: replace(stream, refused=stream.refused + 1)})
+    handed = tuple(one for one in history.events if one.kind == "intent.dispatched")
+
+    assert every_line_is_heard_once(history) == []
+    assert every_line_is_heard_once(refused) != []
+    assert every_line_is_heard_once(replace(refused, lost=handed)) == []

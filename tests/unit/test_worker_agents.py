@@ -200,6 +200,23 @@ def test_all_of_it_is_read_before_the_end_is_written(site: Site) -> None:
     assert site.attempt(name).state is AttemptState.SUCCEEDED
 
 
+@pytest.mark.req("O02", "O15", "T02")
+def test_a_line_that_names_an_input_of_nobody_is_refused_and_its_end_is_recorded(site: Site) -> None:
+    bench(site)
+    name, shim = start(site)
+    [own] = site.world.store.read(lambda tx: tx.snapshot(name)).inputs  # type: ignore[union-attr]
+
+    say(shim, {"type": "consumed", "inputs": [own]}, {"type": "consumed", "inputs": [own, 999]})
+    say(shim, {"type": "usage", "units": {"usd": 1}}, {"type": "result", "outcome": "completed"})
+    shim.end(0)
+    site.settle()
+
+    assert [(one.line, one.code) for one in stream(site, name).refusals] == [(2, RefusalCode.NOT_HANDED)]
+    assert reported(site, name) == {"usd": "1"}
+    assert site.attempt(name).state is AttemptState.SUCCEEDED
+    assert pending(site, name) == []
+
+
 @pytest.mark.req("R02", "O15")
 def test_whoever_takes_it_over_reads_on_where_it_was_read_to(site: Site) -> None:
     first = bench(site)

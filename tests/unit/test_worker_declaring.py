@@ -15,6 +15,7 @@ from worker.belt import RETRY, NoBelt, Request
 from worker.declaring import Declarings
 from worker.pool import Completion
 
+USED = declaration_of("u-1", "usage", {"units": {"tokens": 1}})
 OTHER = declaration_of(TURN.key, "turn", {"status": "other"})
 
 
@@ -65,6 +66,26 @@ def test_a_commit_that_is_not_answered_is_no_refusal(site: Site, is_kept: bool) 
     assert first == ({"recorded": TURN.key} if is_kept else RETRY)
     assert answer(bench, key, TURN) == {"recorded": TURN.key}
     assert recorded(site, key) == [TURN]
+
+
+@pytest.mark.req("O01", "O15")
+def test_an_input_of_nobody_is_refused_alone_and_the_rest_of_the_batch_is_written(site: Site) -> None:
+    bench = site.bench()
+    key, _ = site.running(bench)
+    belt = Answers()
+    declarings = Declarings(replace(bench.ports, belt=belt))
+    holding = bench.ports.current(key.attempt_id, key.epoch)
+    stranger = declaration_of("c-1", "consumed", {"inputs": [999]})
+    for number, one in enumerate((TURN, stranger, USED), start=1):
+        declarings.asked(holding, Completion(("belt", key), Request(key, number, one), None))
+
+    bench.ports.batch.commit()
+
+    assert recorded(site, key) == [TURN, USED]
+    assert len(belt.told) == 3
+    [told] = [each["error"] for each in belt.told if "error" in each]
+    assert told == {"code": "not_handed", "message": f"input 999 is not {key.attempt_id}'s, and not waiting for w1"}
+    assert site.world.store.read(lambda tx: tx.stream(key.attempt_id)) is None, "its program was told so"
 
 
 @pytest.mark.req("O15")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from shared.model.stream import Place, Refusal, Said, Stretch
+from shared.model.stream import Place, Refusal, Said, Stretch, Took
 from shared.model.usage import NO_USAGE
 from worker.agents.lines import lines_of
 from worker.agents.messages import Language, hear
@@ -26,7 +26,7 @@ def read_stretch(
     refusals: list[Refusal] = list(passed_over)
     said: list[Said] = []
     usage = NO_USAGE
-    consumed: dict[int, None] = {}
+    consumed: list[Took] = []
     declined: dict[str, None] = {}
     unknown: Counter[str] = Counter()
     for line in lines:
@@ -37,7 +37,8 @@ def read_stretch(
         said += [Said(line.number, declaration) for declaration in heard.declarations]
         if heard.usage.amounts:
             usage = usage.plus(heard.usage)
-        consumed |= dict.fromkeys(heard.consumed)
+        if heard.consumed:
+            consumed.append(Took(line.number, heard.consumed))
         declined |= dict.fromkeys(heard.declined)
         if heard.unknown is not None:
             unknown[heard.unknown] += 1

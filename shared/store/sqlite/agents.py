@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 
 from shared.boundary import Boundary
 from shared.errors import DeclarationError, KeyReusedError, NotFoundError, RefusedError
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, AttemptState, Ending, Exclusion, LeaseKey
 from shared.model.intent import Delivered, Fate, Intent, IntentKind
-from shared.model.stream import REFUSALS_KEPT, WHY_CHARS_MAX, Place, Refusal, RefusalCode, Stream, Stretch
+from shared.model.outcome import outcome_of
+from shared.model.stream import REFUSALS_KEPT, WHY_CHARS_MAX, Place, Refusal, RefusalCode, Stream, Stretch, Took
 from shared.model.usage import Usage
 from shared.model.work import Reason, Work, WorkChange, WorkState
 from shared.policy.steps import WorkEvent, is_final_work
@@ -18,6 +20,7 @@ from shared.store.sqlite.agent_reads import stream_params
 from shared.store.sqlite.columns import json_text
 from shared.store.sqlite.commands import INSERT_INPUT, INSERT_SUBMISSION, Commands, caused
 from shared.store.sqlite.ends import Ends
+from shared.store.sqlite.reporting import NAMED_MAX
 from shared.wake import COORDINATOR
 
 INSERT_INTENT = """INSERT INTO intent (kind, work_id, attempt_id, input, fate, tries, requested_by, accepted_at_us, settled_at_us, why)
@@ -107,9 +110,12 @@ class Agents(Commands, Ends):
         known = self._read_up_to(key.attempt_id, pin_epoch, stretch)
         refused = self._record_said(attempt, stretch)
         refused += self._record_usage(attempt, stretch)
+        left = [number for number in _named(stretch.consumed) if not self._take(attempt, number)]
+        strange = self._not_handed(attempt, left, waiting=False) if left else []
+        if strange:
+            declared = outcome_of(self.declarations(attempt.id, unapplied=True)).consumed
+            refused += _never_handed(attempt, stretch.consumed, set(strange).difference(declared))
         self._set_stream(attempt, known, stretch, refused)
-        for number in stretch.consumed:
-            self._take(attempt, number)
         for name in stretch.declined:
             self._decline(key, name)
 
@@ -152,7 +158,7 @@ class Agents(Commands, Ends):
         params = stream_params(known.then(stretch, refused)) | {"attempt": attempt.id, "wall": self._now.wall_us}
         self._db.rows(SET_STREAM, params)
         told = max(0, REFUSALS_KEPT - known.refused)
-        for refusal in [*stretch.refusals, *refused][:told]:
+        for refusal in stretch.refusals_with(refused)[:told]:
             facts = {"line": refusal.line, "code": refusal.code, "why": refusal.why}
             self._event("stream.refused", facts, attempt=attempt.id, epoch=attempt.epoch)
 
@@ -165,11 +171,13 @@ class Agents(Commands, Ends):
         if attempt.exclusion is Exclusion.RELEASED:
             raise RefusedError(f"the stop of {attempt_id} is confirmed: what it said before is settled")
         known = self._read_up_to(attempt_id, pin_epoch, stretch)
-        self._set_stream(attempt, known, stretch, self._record_usage(attempt, stretch))
+        refused = self._record_usage(attempt, stretch)
+        taken = [number for number in _named(stretch.consumed) if self._take_late(attempt, number)]
+        refused += self._never_handed_late(attempt, stretch.consumed, taken)
+        self._set_stream(attempt, known, stretch, refused)
         charged = self.reported(attempt_id).beyond(attempt.usage)
         if charged.amounts:
             self._charge_late(attempt, charged)
-        taken = [number for number in stretch.consumed if self._take_late(attempt, number)]
         if taken:
             self._rest_again(attempt.work_id)
         not_applied = Counter(said.declaration.kind.value for said in stretch.said)
@@ -193,6 +201,15 @@ class Agents(Commands, Ends):
         params = {"attempt": attempt.id, "input": number, "work": attempt.work_id}
         return self._db.one(TAKEN_LATE, params) is not None
 
+    def _never_handed_late(self, attempt: Attempt, said: Sequence[Took], taken: Sequence[int]) -> list[Refusal]:
+        """Lines that name what the attempt never had; what it began with may wait again by now."""
+        left = set(_named(said)).difference(taken)
+        strange = self._not_handed(attempt, left, waiting=False) if left else []
+        if not strange:
+            return []
+        pinned = self.snapshot(attempt.id)
+        return _never_handed(attempt, said, set(strange).difference(() if pinned is None else pinned.inputs))
+
     def _rest_again(self, work_id: WorkId) -> None:
         """Standing Work that was to run for an input which has turned out to be taken."""
         work = self._work_or_refuse(work_id)
@@ -200,13 +217,14 @@ class Agents(Commands, Ends):
             rests = WorkChange(WorkState.IDLE, None, None, work.admission_failures, work.failures_used)
             self._step_work(work, WorkEvent.EXHAUSTED_INPUT, rests)
 
-    def _take(self, attempt: Attempt, number: int) -> None:
-        """The program took an input that it was handed."""
+    def _take(self, attempt: Attempt, number: int) -> bool:
+        """The program took an input that it was handed while it ran; False, and nothing is written: not now."""
         params = {"attempt": attempt.id, "input": number, "work": attempt.work_id, "wall": self._now.wall_us}
         taken = self._db.one(TAKEN, params)
         settled = self._db.one(SETTLE_TAKEN, params) if taken is not None else None
         if settled is not None:
             self._tell_fate(settled["number"], Fate.CONSUMED, attempt.work_id, attempt.id, None)
+        return taken is not None
 
     def _decline(self, key: LeaseKey, name: str) -> None:
         number = name.removeprefix("i")
@@ -307,6 +325,21 @@ class Agents(Commands, Ends):
     def _holder(self, name: AttemptId | None) -> tuple[str, ...]:
         owner = None if name is None else self._db.value(OWNER, (name,))
         return () if owner is None else (str(owner),)
+
+
+def _named(said: Sequence[Took]) -> tuple[int, ...]:
+    """The inputs that lines name, each once."""
+    return tuple(dict.fromkeys(number for one in said for number in one.inputs))
+
+
+def _never_handed(attempt: Attempt, said: Sequence[Took], strange: Collection[int]) -> list[Refusal]:
+    """One refusal for each line that names a stranger; the other inputs that it names count."""
+    found = []
+    for line, numbers in ((one.line, [number for number in one.inputs if number in strange]) for one in said):
+        if numbers:
+            why = f"consumed: {attempt.id} was never handed input {', '.join(map(str, numbers[:NAMED_MAX]))}"
+            found.append(Refusal(line, RefusalCode.NOT_HANDED, why[:WHY_CHARS_MAX]))
+    return found
 
 
 def interrupted(attempt: Attempt, by: str, reason: str) -> Ending:

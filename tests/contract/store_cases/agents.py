@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -11,13 +10,13 @@ from shared.errors import KeyReusedError, NotFoundError, RefusedError
 from shared.ids import WorkId, work_of
 from shared.model.attempt import AttemptState, Exclusion, LeaseKey
 from shared.model.intent import Delivered, Fate, Intent
-from shared.model.stream import OTHER, REFUSALS_KEPT, TYPES_KEPT, Place, Refusal, RefusalCode, Stream, Stretch
+from shared.model.stream import OTHER, REFUSALS_KEPT, TYPES_KEPT, Place, Refusal, RefusalCode, Stream, Stretch, Took
 from shared.model.work import WorkChange, WorkKind, WorkState
-from shared.store.contract import Claimed, Tx
+from shared.store.contract import Tx
 from shared.store.settling import change_after
 from shared.wake import COORDINATOR
 from tests.contract.store_cases import case
-from tests.support.agent_scenes import FIRST, accepted, dispatched, injected
+from tests.support.agent_scenes import FIRST, accepted, dispatched, injected, running_and_dropping
 from tests.support.stores import COMPLETED, FAILED, RETURNED, SUCCEEDED, World
 
 S = WorkState
@@ -25,19 +24,6 @@ S = WorkState
 
 def running(world: World, kind: WorkKind = WorkKind.RUN_ONCE) -> LeaseKey:
     return world.running(world.worker(), world.submit(kind=kind, input_=b"first"))
-
-
-def _running_and_dropping(world: World) -> LeaseKey:
-    """Under a binding that gives up an input that cannot be handed over."""
-    owner = world.worker()
-    request = world.request(world.submit(input_=b"first"), owner)
-    pinned = replace(request.snapshot, on_inject_error="drop")
-    answer = world.as_leader(lambda tx: tx.claim(replace(request, snapshot=pinned)))
-    assert isinstance(answer, Claimed)
-    key = LeaseKey(answer.attempt_id, 1, owner)
-    world.store.write(lambda tx: tx.accept(key, invoke_isolated=True))
-    world.store.write(lambda tx: tx.pin(key, world.pin(key)))
-    return key
 
 
 def fate(world: World, intent: Intent) -> Fate:
@@ -58,7 +44,7 @@ def consume(world: World, key: LeaseKey, *numbers: int, before: Place | None = N
     """The program says that it took these."""
     place = before or Place()
     after = Place(place.offset + 10, place.lines + 1)
-    world.store.write(lambda tx: tx.follow(key, 1, Stretch(place, after, numbers)))
+    world.store.write(lambda tx: tx.follow(key, 1, Stretch(place, after, (Took(after.lines, numbers),))))
     return after
 
 
@@ -215,7 +201,7 @@ def what_could_not_be_told_goes_as_the_binding_says(world: World) -> None:
     assert acknowledge(world, key, intent, token, Delivered.FAILED)
     assert (fate(world, intent), intent.input in pending(world, key)) == (Fate.RETURNED, True)
 
-    other = _running_and_dropping(world)
+    other = running_and_dropping(world)
     dropped, token = dispatched(world, other)
     assert acknowledge(world, other, dropped, token, Delivered.FAILED)
     assert (fate(world, dropped), pending(world, other)) == (Fate.DROPPED, [])

@@ -13,7 +13,7 @@ from shared.model.attempt import AttemptState, Ending, FailureClass, LeaseKey
 from shared.model.budget import Budget, Per
 from shared.model.event import NewEvent
 from shared.model.outcome import DECLARATIONS_MAX, Declaration, declaration_of
-from shared.model.stream import BELT, REFUSALS_KEPT, Place, Refusal, RefusalCode, Said, Stretch
+from shared.model.stream import BELT, REFUSALS_KEPT, Place, Refusal, RefusalCode, Said, Stretch, Took
 from shared.model.usage import UNITS_KEPT, Usage
 from shared.model.work import WorkChange, WorkKind, WorkState
 from shared.policy.settle import OUT_OF_TIME
@@ -145,7 +145,7 @@ def usage_and_consumed_have_no_number(world: World) -> None:
     key = world.running(world.worker())
     many = 3 * DECLARATIONS_MAX
     world.store.write(lambda tx: tx.declare(key, [usage("0.01", f"u-{number}") for number in range(many)]))
-    taken = [declaration_of(f"c-{number}", "consumed", {"inputs": [number + 1]}) for number in range(many)]
+    taken = [declaration_of(f"c-{number}", "consumed", {"inputs": [1]}) for number in range(many)]
     world.store.write(lambda tx: tx.declare(key, taken))
 
     assert world.store.read(lambda tx: tx.reported(key.attempt_id)) == usd("7.68")
@@ -271,7 +271,7 @@ def a_late_report_is_charged_once_and_applies_nothing_else(world: World) -> None
     world.store.write(lambda tx: tx.follow(key, 1, stretch(0, 1, usage=usd("1"))))
     _interrupted(world, key)
     said = (Said(2, turn(key="out.1.2")), Said(3, OUTCOME))
-    late = stretch(1, 4, usage=usd("0.25"), said=said, consumed=(1,))
+    late = stretch(1, 4, usage=usd("0.25"), said=said, consumed=(Took(4, (1,)),))
 
     report_late(world, key.attempt_id, late)
 
@@ -317,10 +317,10 @@ def an_input_taken_before_an_end_that_spends_inputs_is_spent_when_that_is_read_l
     key, name, taken, other = _rested_after(world)
     assert world.work(work_of(name)).state is WorkState.READY, "what nobody is known to have taken is the next one's"
 
-    report_late(world, name, stretch(0, 1, consumed=(taken,)))
+    report_late(world, name, stretch(0, 1, consumed=(Took(1, (taken,)),)))
     assert pending(world, name) == [other]
     assert world.work(work_of(name)).state is WorkState.READY
-    report_late(world, name, stretch(1, 2, consumed=(other, 4711)))
+    report_late(world, name, stretch(1, 2, consumed=(Took(2, (other, 4711)),)))
 
     assert pending(world, name) == [other], "it was never handed over, so nobody can have taken it"
     assert key.attempt_id == name
@@ -334,7 +334,7 @@ def standing_work_rests_again_once_nothing_is_left_to_run_for(world: World) -> N
     _give_up(world, key)
     assert world.work(work_of(key.attempt_id)).state is WorkState.READY
 
-    report_late(world, key.attempt_id, stretch(0, 1, consumed=(intent.input,)))
+    report_late(world, key.attempt_id, stretch(0, 1, consumed=(Took(1, (intent.input,)),)))
 
     assert world.work(work_of(key.attempt_id)).state is WorkState.IDLE
     assert pending(world, key.attempt_id) == []
@@ -349,7 +349,7 @@ def an_end_that_gives_inputs_back_gives_back_what_is_read_late_as_well(world: Wo
     _interrupted(world, key)
     given = pending(world, key.attempt_id)
 
-    report_late(world, key.attempt_id, stretch(0, 1, consumed=(intent.input,)))
+    report_late(world, key.attempt_id, stretch(0, 1, consumed=(Took(1, (intent.input,)),)))
 
     assert pending(world, key.attempt_id) == given
     assert intent.input in given
