@@ -102,7 +102,7 @@ class _Once(argparse.Action):
 
 
 def add_json(parser: Parser) -> None:
-    """Every read has it."""
+    """Every read has it, and every command that hands something in or decides something."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from shared.commands.arguments import Parser, add_json, likely, reason_given
 from shared.commands.json_views import Json, routine_view
-from shared.commands.open_home import opened
+from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import Ink, escaped, moment, print_json, table
 from shared.errors import NotFoundError, UsageError
 from shared.model.settings import is_binding_name
@@ -71,7 +71,11 @@ def _list(argv: list[str], home: str | None) -> int:
 def _read(tx: ReadTx) -> list[Routine]:
     """All of them, by name; one that nothing is told of has done well."""
     told = {routine.binding: routine for routine in tx.routines(limit=LISTED_MAX)}
-    return [told.get(name) or Routine(name, 0, None, None, None, None, None) for name in sorted(_names(tx) | set(told))]
+    return [told.get(name) or _untold(name) for name in sorted(_names(tx) | set(told))]
+
+
+def _untold(name: str) -> Routine:
+    return Routine(name, 0, None, None, None, None, None)
 
 
 def _names(tx: ReadTx) -> set[str]:
@@ -91,36 +95,50 @@ def _rows(found: Sequence[Routine], ink: Ink) -> list[list[str]]:
 
 def _release(argv: list[str], home: str | None) -> int:
     parser = Parser("tenure binding release", "Let works of a binding start again that is in quarantine.")
-    name, reason, by = _given(parser, argv)
+    name, reason, by, as_json = _given(parser, argv)
     with opened(home) as door:
         door.store.write(lambda tx: tx.release_binding(name, by=by, reason=reason))
+        if as_json:
+            _print_settled(door, name, by, reason)
+            return 0
     print(f"binding {name} is released; its works start again, and its failures count anew")
     return 0
 
 
 def _quarantine(argv: list[str], home: str | None) -> int:
     parser = Parser("tenure binding quarantine", "Let no work of a binding start until it is released.")
-    name, reason, by = _given(parser, argv)
+    name, reason, by, as_json = _given(parser, argv)
     with opened(home) as door:
         known = door.store.read(_names)
         if name not in known:
             hint = f"there are: {', '.join(sorted(known))}" if known else "tenure.toml has none"
             raise NotFoundError(f"no binding {name!r}{likely(name, sorted(known))}", hint=hint)
         door.store.write(lambda tx: tx.quarantine_binding(name, by=by, reason=reason))
+        if as_json:
+            _print_settled(door, name, by, reason)
+            return 0
         again = door.command(f"binding release {name}")
     print(f"binding {name} is quarantined: what runs of it goes on, nothing of it starts; to lift that: {again}")
     return 0
 
 
-def _given(parser: Parser, argv: list[str]) -> tuple[str, str, str]:
+def _print_settled(door: OpenHome, name: str, by: str, reason: str) -> None:
+    """How the binding stands, and whose word that is."""
+    found = {one.binding: one for one in door.store.read(_read)}.get(name) or _untold(name)
+    print_json(routine_view(found) | {"by": by, "why": reason})
+
+
+def _given(parser: Parser, argv: list[str]) -> tuple[str, str, str, bool]:
     parser.add_argument("binding", nargs="?", metavar="B", help="its name in tenure.toml")
     parser.add_argument("--reason", metavar="TEXT", help="why; kept in the history")
+    add_json(parser)
     given = parser.parse(argv)
     if given.binding is None:
         raise UsageError(f"{parser.prog}: which binding?", hint="`tenure binding list` shows them")
     if not is_binding_name(given.binding):
         raise UsageError(f"{parser.prog}: {given.binding!r} is no name of a binding")
-    return given.binding, reason_given(given.reason, parser.prog), f"uid {os.getuid()} via {parser.prog[7:]}"
+    reason = reason_given(given.reason, parser.prog)
+    return given.binding, reason, f"uid {os.getuid()} via {parser.prog[7:]}", given.json
 
 
 def view_of(routines: Sequence[Routine]) -> list[Json]:

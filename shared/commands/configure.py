@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -17,7 +17,9 @@ import typer
 
 from shared import boundary
 from shared.clock import SystemClock
+from shared.commands.json_views import Json
 from shared.commands.open_home import command_for, opened, place_of_home, working_folder
+from shared.commands.render import print_json
 from shared.config.loader import load, parse
 from shared.config.starter import starter_text
 from shared.errors import ConfigError, RefusedError, StoreUnavailableError, UsageError
@@ -43,6 +45,41 @@ def init(argv: list[str], *, home: str | None) -> int:
     return _call(app, argv, "tenure init")
 
 
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Names of what a configuration adds to another one, says otherwise, and leaves out."""
+
+    added: list[str]
+    changed: list[str]
+    gone: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A configuration that is valid.
+
+    Attributes:
+        source: As it is told: the file given, or the one last applied.
+        before: What was active; None: nothing, or there is no home to ask.
+        generation: What is active now; None: nothing.
+        is_check: Nothing was to be changed. `has_home`: it was compared with what is active.
+    """
+
+    source: Path
+    config: Config
+    before: ConfigGeneration | None
+    generation: int | None
+    is_check: bool
+    has_home: bool = True
+
+    @property
+    def is_same(self) -> bool:
+        """It says what is active already."""
+        if not self.is_check:
+            return self.before is not None and self.generation == self.before.number
+        return self.before is not None and self.before.digest == self.config.digest and self.before.is_readable
+
+
 def apply(argv: list[str], *, home: str | None) -> int:
     """`tenure apply [FILE] [--check]`: check a configuration and make it the active one."""
     app = _application()
@@ -51,11 +88,13 @@ def apply(argv: list[str], *, home: str | None) -> int:
     def command(
         file: Annotated[Path | None, typer.Argument(help="The configuration; else the file last applied.")] = None,
         check: Annotated[bool, typer.Option("--check", help="Only check; change nothing.")] = False,  # noqa: FBT002
+        as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,  # noqa: FBT002
     ) -> None:
-        if check:
-            _check(file, home)
+        judged = _check(file, home) if check else _apply(file, home)
+        if as_json:
+            print_json(_view(judged))
         else:
-            _apply(file, home)
+            print("\n".join(_told(judged)))
 
     return _call(app, argv, "tenure apply")
 
@@ -103,38 +142,58 @@ def _make(path: Path) -> None:
         raise
 
 
-def _apply(file: Path | None, named: str | None) -> None:
+def _apply(file: Path | None, named: str | None) -> Judged:
     with opened(named) as home:
         before = home.store.read(lambda tx: tx.config())
         source = _source(file, before, home.place)
         config = _load_over(source, before)
         body, digest = config.to_json(), config.digest
         generation = home.store.write(lambda tx: tx.activate_config(body, digest, str(source)))
-    if before is not None and generation == before.number:
-        print(f"{source}: unchanged; generation {generation} stays active")
-    else:
-        print(f"{source}: generation {generation} is active")
-        print(f"  {_changes(before, config)}")
+    return Judged(source, config, before, generation, is_check=False)
 
 
-def _check(file: Path | None, named: str | None) -> None:
+def _check(file: Path | None, named: str | None) -> Judged:
     """Judge a file; compares it with the active configuration where there is a home."""
     given = None if file is None else load(file)
     try:
         place = place_of_home(named)
     except UsageError:
-        if given is None:
+        if file is None or given is None:
             raise
-        print(f"{file}: valid: {_summary(given)}")
-        return
+        return Judged(file, given, None, None, is_check=True, has_home=False)
     with opened(str(place.path)) as home:
         before = home.store.read(lambda tx: tx.config())
     source = _source(file, before, place)
     config = load(source) if given is None else given
-    if before is not None and before.digest == config.digest and before.is_readable:
-        print(f"{source}: valid; the same as generation {before.number}, which is active")
-    else:
-        print(f"{source}: valid; nothing was changed. To activate: {_changes(before, config)}")
+    return Judged(source, config, before, None if before is None else before.number, is_check=True)
+
+
+def _told(judged: Judged) -> list[str]:
+    source, number = judged.source, judged.generation
+    if not judged.has_home:
+        return [f"{source}: valid: {_summary(judged.config)}"]
+    if judged.is_check and judged.is_same:
+        return [f"{source}: valid; the same as generation {number}, which is active"]
+    if judged.is_check:
+        return [f"{source}: valid; nothing was changed. To activate: {_changes(judged.before, judged.config)}"]
+    if judged.is_same:
+        return [f"{source}: unchanged; generation {number} stays active"]
+    return [f"{source}: generation {number} is active", f"  {_changes(judged.before, judged.config)}"]
+
+
+def _view(judged: Judged) -> Json:
+    """For programs. What differs is null where there is nothing to compare with."""
+    differs = _differences(judged.before, judged.config)
+    return {
+        "source": str(judged.source),
+        "valid": True,
+        "generation": judged.generation,
+        "activated": not judged.is_check and not judged.is_same,
+        "same": judged.is_same,
+        "new": None if differs is None else differs.added,
+        "changed": None if differs is None else differs.changed,
+        "gone": None if differs is None else differs.gone,
+    }
 
 
 def _load_over(source: Path, active: ConfigGeneration | None) -> Config:
@@ -191,15 +250,21 @@ def _changes(before: ConfigGeneration | None, config: Config) -> str:
     """What differs from the active configuration, in one line."""
     if before is None:
         return _summary(config)
-    if not before.is_readable:
+    differs = _differences(before, config)
+    if differs is None:
         return f"{_summary(config)}; generation {before.number} cannot be read, so there is nothing to compare"
+    listed = {"new": differs.added, "changed": differs.changed, "gone": differs.gone}
+    words = [f"{what}: {_listed(names)}" for what, names in listed.items() if names]
+    return "; ".join(words) or "the same content, from another file"
+
+
+def _differences(before: ConfigGeneration | None, config: Config) -> Differences | None:
+    if before is None or not before.is_readable:
+        return None
     old, new = _parts(before.config()), _parts(config)
     added = [name for name in new if name not in old]
     gone = [name for name in old if name not in new]
-    changed = [name for name in new if name in old and old[name] != new[name]]
-    listed = {"new": added, "changed": changed, "gone": gone}
-    words = [f"{what}: {_listed(names)}" for what, names in listed.items() if names]
-    return "; ".join(words) or "the same content, from another file"
+    return Differences(added, [name for name in new if name in old and old[name] != new[name]], gone)
 
 
 def _parts(config: Config) -> dict[str, Any]:

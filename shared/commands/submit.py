@@ -9,8 +9,10 @@ import argparse
 import os
 from dataclasses import dataclass, replace
 
-from shared.commands.arguments import Parser, split_command
+from shared.commands.arguments import Parser, add_json, split_command
+from shared.commands.json_views import Json
 from shared.commands.open_home import opened
+from shared.commands.render import print_json
 from shared.commands.request import add_request_options, cause_of, hand_in, input_bytes, new_work
 from shared.errors import IndeterminateError, UsageError
 from shared.ids import AttemptId, WorkId, is_work_id
@@ -22,6 +24,7 @@ from shared.policy.submission import key_fault
 from shared.store.contract import Tx
 
 _EPILOG = """\
+With --json the answer also names the input that was accepted with it, and says whether its --key was known already.
 The command starts in the binding's folder if it names one, else in the folder of tenure.toml.
 Look at the work with `tenure work show w41`, at its output with `tenure work logs w41`."""
 
@@ -33,6 +36,7 @@ class Wanted:
     Attributes:
         work: A new Work; None: `body` is a further input of `work_id`.
         kind_given: It says of which kind the Work is; else its binding does.
+        as_json: The answer is wanted as an object.
     """
 
     work: NewWork | None = None
@@ -40,6 +44,21 @@ class Wanted:
     body: bytes = b""
     key: str | None = None
     kind_given: bool = False
+    as_json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What came of it.
+
+    Attributes:
+        input: Number of the input that was accepted with it; None: it is a standing Work that came without one.
+        is_known: It had been accepted under its key before; nothing was written now.
+    """
+
+    work_id: WorkId
+    input: int | None
+    is_known: bool
 
 
 def main(argv: list[str], *, home: str | None) -> int:
@@ -55,26 +74,37 @@ def main(argv: list[str], *, home: str | None) -> int:
     with opened(home) as door:
         cause = cause_of(door.place.path, os.environ)
         try:
-            if wanted.work_id is not None:
-                target, body = wanted.work_id, wanted.body
-                door.store.write(lambda tx: tx.add_input(target, body, by=by, key=wanted.key, cause=cause))
-                print(target)
-            else:
-                print(door.store.write(lambda tx: _hand_in(tx, wanted, cause)))
+            accepted = door.store.write(lambda tx: _accept(tx, wanted, by, cause))
         except IndeterminateError as error:
             told = "again under the same --key is safe" if wanted.key is not None else door.command("work list")
             error.hint = f"whether it was accepted: {told}"
             raise
+    if wanted.as_json:
+        print_json(_view(accepted, wanted.key))
+    else:
+        print(accepted.work_id)
     return 0
 
 
-def _hand_in(tx: Tx, wanted: Wanted, cause: AttemptId | None) -> WorkId:
-    """Submit a new Work; of which kind, the command line says, else its binding."""
+def _accept(tx: Tx, wanted: Wanted, by: str, cause: AttemptId | None) -> Accepted:
+    """Hand in a further input, or a new Work; of which kind, the command line says, else its binding."""
+    known = None if wanted.key is None else tx.submission(wanted.key)
+    if wanted.work_id is not None:
+        number = tx.add_input(wanted.work_id, wanted.body, by=by, key=wanted.key, cause=cause)
+        return Accepted(wanted.work_id, number, known is not None)
     work = wanted.work
     assert work is not None, "either a Work or an input"
     if not wanted.kind_given:
         work = replace(work, kind=_kind_of_binding(tx, work))
-    return hand_in(tx, work, wanted.key, cause)
+    work_id = hand_in(tx, work, wanted.key, cause)
+    if known is not None:
+        return Accepted(work_id, known.input, is_known=True)
+    first = tx.pending_inputs(work_id, limit=1)
+    return Accepted(work_id, first[0] if first else None, is_known=False)
+
+
+def _view(accepted: Accepted, key: str | None) -> Json:
+    return {"id": accepted.work_id, "input": accepted.input, "key": key, "known": accepted.is_known}
 
 
 def _kind_of_binding(tx: Tx, work: NewWork) -> WorkKind:
@@ -110,6 +140,7 @@ def parse(argv: list[str]) -> Wanted:
     parser.add_argument(
         "--correlate", action="append", default=[], metavar="K", help="a key for events of its turns; may be repeated"
     )
+    add_json(parser)
     given = parser.parse(own)
     _check_correlation(given.correlate)
     fault = None if given.key is None else key_fault(given.key)
@@ -125,7 +156,7 @@ def parse(argv: list[str]) -> Wanted:
     work = replace(work, correlate=tuple(sorted(set(given.correlate))))
     if given.kind is not None:
         work = replace(work, kind=WorkKind(given.kind))
-    return Wanted(work=work, key=given.key, kind_given=given.kind is not None)
+    return Wanted(work=work, key=given.key, kind_given=given.kind is not None, as_json=given.json)
 
 
 def _check_correlation(keys: list[str]) -> None:
@@ -151,4 +182,5 @@ def _further_input(given: argparse.Namespace, command: list[str] | None) -> Want
     if given.input is None:
         hint = f"tenure submit {given.binding} --input TEXT"
         raise UsageError(f"{given.binding} is a work: which input is it to get?", hint=hint)
-    return Wanted(work_id=WorkId(given.binding), body=input_bytes(given.input), key=given.key)
+    body = input_bytes(given.input)
+    return Wanted(work_id=WorkId(given.binding), body=body, key=given.key, as_json=given.json)

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
 from shared.commands.arguments import Parser, add_json, likely, whole_number, work_named
 from shared.commands.cancel import cancel
 from shared.commands.control import hold, release, retry
-from shared.commands.follow import Follower, Launches, look
+from shared.commands.follow import look
 from shared.commands.intent_text import intent_lines, intent_view
 from shared.commands.json_views import ATTEMPTS_SHOWN, WorkFacts, last_attempts, work_facts, work_view
-from shared.commands.open_home import OpenHome, opened
-from shared.commands.output import Outputs, RawSink, SafeSink, Sink, say_dropped
+from shared.commands.open_home import opened
 from shared.commands.render import Ink, print_json
 from shared.commands.speak import inject, interrupt
 from shared.commands.work_list import list_works
+from shared.commands.work_logs import logs
 from shared.commands.work_text import show_lines
-from shared.errors import NotFoundError, UsageError
+from shared.errors import UsageError
 from shared.ids import WorkId
 from shared.model.intent import Intent
 from shared.model.work import Work
 from shared.store.contract import ReadTx
 
-DETACHED = 130
 ATTEMPTS_MAX = 1_000
 NUMBER_MAX = 10**9
 
@@ -51,7 +49,7 @@ def main(argv: list[str], *, home: str | None) -> int:
     verbs: dict[str, Callable[[list[str], str | None], int]] = {
         "list": list_works,
         "show": _show,
-        "logs": _logs,
+        "logs": logs,
         "cancel": _cancel,
         "retry": retry,
         "hold": hold,
@@ -73,9 +71,6 @@ def main(argv: list[str], *, home: str | None) -> int:
             f"tenure work has no {verb!r}{likely(verb, list(verbs))}", hint="`tenure work --help` lists them"
         )
     return verbs[verb](rest, home)
-
-
-# --- show ------------------------------------------------------------------------------------------------------------
 
 
 def _show(argv: list[str], home: str | None) -> int:
@@ -108,67 +103,6 @@ def _show(argv: list[str], home: str | None) -> int:
 def _known(tx: ReadTx, work_id: WorkId) -> Work:
     """The Work, all of it. Raises NotFoundError, UnreadableError."""
     return tx.work(work_id) or look(tx, work_id).work
-
-
-# --- logs ------------------------------------------------------------------------------------------------------------
-
-
-def _logs(argv: list[str], home: str | None) -> int:
-    parser = Parser(
-        "tenure work logs",
-        "What a work wrote, byte by byte: its output to standard output, its errors to standard error.",
-        "On a terminal, control characters are shown as escapes unless --raw is given.",
-    )
-    parser.add_argument("work", nargs="?", metavar="W", help="its id: w41")
-    parser.add_argument("--attempt", metavar="N", help="only this attempt; else the last one that was launched")
-    parser.add_argument("--stdout", action="store_true", help="only its standard output")
-    parser.add_argument("--stderr", action="store_true", help="only its standard error, to standard output")
-    parser.add_argument("--follow", action="store_true", help="go on until the work has ended; all its attempts")
-    parser.add_argument("--raw", action="store_true", help="to a terminal too, byte by byte")
-    given = parser.parse(argv)
-    work_id = work_named(given.work, "tenure work logs")
-    if given.stdout and given.stderr:
-        raise UsageError("tenure work logs: --stdout or --stderr, or neither for both")
-    number = None if given.attempt is None else whole_number(given.attempt, "--attempt", least=1, most=10**9)
-    if given.stderr:
-        sinks = [("err", _sink(1, raw=given.raw))]
-    else:
-        sinks = [("out", _sink(1, raw=given.raw))]
-        sinks += [] if given.stdout else [("err", _sink(2, raw=given.raw))]
-    with opened(home) as door:
-        return _copy(door, work_id, sinks, number=number, follow=given.follow)
-
-
-def _copy(door: OpenHome, work_id: WorkId, sinks: list[tuple[str, Sink]], *, number: int | None, follow: bool) -> int:
-    seen = door.store.read(lambda tx: look(tx, work_id))
-    chosen = seen.chosen(number)
-    if number is not None and not chosen:
-        raise NotFoundError(f"{work_id} has no attempt {number}", hint=f"`{door.command(f'work show {work_id}')}`")
-    outputs = Outputs(door.place.attempts, sinks, say_dropped)
-    try:
-        if not follow:
-            launches = Launches(door.place.attempts)
-            outputs.point_at(next((names for each in reversed(chosen) if (names := launches.of([each]))), []))
-            outputs.drain()
-            return 0
-        end = Follower(door, work_id, outputs, _say, number=number).run()
-    except KeyboardInterrupt:
-        return DETACHED
-    finally:
-        outputs.close()
-    if end.line is not None:
-        _say(end.line, None)
-    return 0
-
-
-def _sink(fd: int, *, raw: bool) -> Sink:
-    return RawSink(fd) if raw or not os.isatty(fd) else SafeSink(fd)
-
-
-def _say(line: str, advice: str | None) -> None:
-    print(f"tenure: {line}", file=sys.stderr)
-    if advice is not None:
-        print(f"  {advice}", file=sys.stderr, flush=True)
 
 
 def _cancel(argv: list[str], home: str | None) -> int:

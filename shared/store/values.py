@@ -262,7 +262,7 @@ class Submission:
     """What was accepted under a key: the same content under it is answered with this, other content is refused.
 
     Attributes:
-        input: The input that was handed to a Work; None: the Work itself was handed in.
+        input: The input that was accepted with it; None: a standing Work was handed in without one.
     """
 
     key: str

@@ -57,8 +57,6 @@ PLACES: dict[str, tuple[Line, str, str, int | None]] = {
     "show id": (lambda word: ["work", "show", word], "no work's id", "w1", 20),
     "inject id": (lambda word: ["work", "inject", word, "--input", "x"], "no work's id", "w3", 20),
 }  # fmt: skip
-PLAIN = {("submit", "w99"), ("work", "logs"), ("binding", "quarantine"), ("binding", "release")}
-"""They print no JSON, so `--json` is what is wrong with them then, told as an object all the same."""
 WORDS = {"nul": NUL, "no_utf8": NO_UTF8, "too_long": None}
 
 
@@ -89,7 +87,7 @@ def contents(home: CommandHome) -> Any:
 
 
 def assert_refused(home: CommandHome, ask: Ask, line: list[str], names: str, code: int) -> None:
-    """In one line with a hint, and with `--json` as an object where the command knows that option."""
+    """In one line with a hint, and with `--json` as an object."""
     before = contents(home)
     said = ask(*line)
     assert (said.code, said.out) == (code, ""), said
@@ -98,7 +96,7 @@ def assert_refused(home: CommandHome, ask: Ask, line: list[str], names: str, cod
     assert len(hint) <= 1
     assert len(first) < 1_200
     said = ask(*line, "--json")
-    assert (said.code, said.out) == (2 if tuple(line[:2]) in PLAIN else code, ""), said
+    assert (said.code, said.out) == (code, ""), said
     told = json.loads(said.err)["error"]
     assert set(told) == {"code", "message", "hint"}
     assert contents(home) == before

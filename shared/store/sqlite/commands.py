@@ -64,11 +64,12 @@ class Commands(Writing):
         )
         for correlate in work.correlate:
             self._db.rows("INSERT INTO correlation (work_id, key) VALUES (?, ?)", (name, correlate))
+        first = None
         if state is WorkState.READY:
-            self._db.rows(INSERT_INPUT, (name, work.input or b"", self._now.wall_us, depth))
+            first = int(self._db.value(INSERT_INPUT, (name, work.input or b"", self._now.wall_us, depth)))
         facts = {"to": state, "scope": work.scope, "binding": work.binding, "pool": pool, "kind": work.kind, "key": key}
         self._event("work.submitted", facts | caused(cause, depth), work=name)
-        self._accept_key(key, digest, name, None)
+        self._accept_key(key, digest, name, first)
         self._note(Boundary.SUBMIT_COMMIT, COORDINATOR)
         return name
 
