@@ -22,6 +22,7 @@ from shared.ids import AttemptId, work_of
 from shared.model.attempt import Attempt, AttemptState, Snapshot
 from shared.model.cancel import Cancellation
 from shared.model.instant import Instant
+from shared.model.settings import Exponential
 from shared.model.stream import Stream
 from shared.model.work import Work
 from shared.policy.lease import budget_left_us
@@ -135,10 +136,15 @@ def pinned_view(snapshot: Snapshot, work: Work) -> Json:
         "timeout_ms": milliseconds(snapshot.timeout_us),
         "grace_ms": milliseconds(snapshot.grace_us),
         "retry_delays_ms": [milliseconds(delay) for delay in snapshot.retry_delays_us],
+        "retry_exponential": _bounds(snapshot.retry_exponential),
         "retry_on": list(snapshot.retry_on),
+        "retry_exhausted": snapshot.retry_exhausted,
         "replay": snapshot.replay,
         "output_max_bytes": snapshot.output_max_bytes,
         "inputs": list(snapshot.inputs),
+        "trigger": snapshot.trigger,
+        "idle_ms": milliseconds(snapshot.idle_us),
+        "on_inject_error": snapshot.on_inject_error,
         "continue": snapshot.continues,
         "causal_depth": snapshot.depth_max,
     }
@@ -154,6 +160,17 @@ def event_view(event: Event) -> Json:
         "attempt": event.attempt_id,
         "epoch": event.epoch,
         "data": dict(event.data),
+    }
+
+
+def _bounds(drawn: Exponential | None) -> Json | None:
+    """The bounds of waits that are drawn."""
+    if drawn is None:
+        return None
+    return {
+        "base_ms": milliseconds(drawn.base_us),
+        "max_ms": milliseconds(drawn.max_us),
+        "attempts": drawn.attempts,
     }
 
 

@@ -21,6 +21,7 @@ from shared.commands.work_text import (
     segment_row,
     stage_lines,
     stop_text,
+    usage_text,
 )
 from shared.config.sizes import format_size
 from shared.model.attempt import Attempt, AttemptState, Exclusion, Phase, Snapshot
@@ -60,6 +61,8 @@ def _rows(story: Story) -> list[list[str]]:
     if story.budget_left_us is not None:
         until = f", until {moment(story.deadline_at_us)}" if story.deadline_at_us is not None else ""
         rows.append(["time left", f"{duration(story.budget_left_us)}{until}"])
+    if attempt.usage.amounts:
+        rows.append(["used", usage_text(attempt)])
     if attempt.error:
         rows.append(["why", escaped(attempt.error)])
     rows.append(["held by", holder_text(story.facts, story.now)])
@@ -159,7 +162,12 @@ def _pinned_rows(snapshot: Snapshot, work: Work) -> list[list[str]]:
         )
     if snapshot.continues:
         rows.append(["continue", f"a handoff is followed at once, in a chain of at most {snapshot.depth_max} links"])
-    if snapshot.retry_delays_us:
+    if snapshot.retry_exponential is not None:
+        bounds = snapshot.retry_exponential
+        first, last = duration(bounds.base_us), duration(bounds.max_us)
+        told = f"{bounds.attempts} attempts, each wait drawn up to a bound that doubles from {first} to {last}"
+        rows.append(["retry", f"{told}; on {', '.join(snapshot.retry_on)}"])
+    elif snapshot.retry_delays_us:
         delays = ", ".join(duration(delay) for delay in snapshot.retry_delays_us)
         rows.append(["retry", f"after {delays}; on {', '.join(snapshot.retry_on)}"])
     rows.append(["replay", f"{snapshot.replay}: an unknown outcome {_replay(snapshot.replay)}"])
@@ -174,12 +182,15 @@ def _event_row(event: Event) -> list[str]:
     data = dict(event.data)
     before, after = data.pop("from", None), data.pop("to", None)
     step = f"{before} → {after}" if before is not None else str(after or "")
-    facts = ", ".join(f"{name} {_fact(value)}" for name, value in data.items() if value is not None)
+    facts = ", ".join(f"{name} {_fact(value)}" for name, value in data.items() if value not in _SAYS_NOTHING)
     return [str(event.seq), moment(event.at_us), event.kind, f"epoch {event.epoch}", escaped(step), escaped(facts)]
 
 
+_SAYS_NOTHING: tuple[object, ...] = (None, "", [], {})
+
+
 def _fact(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 # --- evidence --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from shared.commands.arguments import Parser, add_json, likely, reason_given
 from shared.commands.json_views import Json, routine_view
+from shared.commands.next_step import release_of_binding
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import Ink, escaped, moment, print_json, table
 from shared.errors import NotFoundError, UsageError
@@ -117,7 +118,7 @@ def _quarantine(argv: list[str], home: str | None) -> int:
         if as_json:
             _print_settled(door, name, by, reason)
             return 0
-        again = door.command(f"binding release {name}")
+        again = door.command(release_of_binding(name))
     print(f"binding {name} is quarantined: what runs of it goes on, nothing of it starts; to lift that: {again}")
     return 0
 

@@ -143,12 +143,21 @@ def _account_rows(account: Account, ink: Ink) -> Sequence[list[str]]:
     head = [budget.unit, budget.per.value]
     tail = [budget.period.value]
     if not account.ledgers:
-        return [[*head, _whose(budget, budget.scope or ""), *tail, "0", plain(budget.limit)]]
+        return [[*head, _anyones(budget), *tail, "0", plain(budget.limit)]]
     rows = []
     for ledger, used in account.ledgers:
         told = ink.strong(f"{plain(used)} full") if used >= budget.limit else plain(used)
         rows.append([*head, _whose(budget, ledger.subject), *tail, told, plain(budget.limit)])
     return rows
+
+
+def _anyones(budget: Budget) -> str:
+    """Of a budget on which nothing was counted yet."""
+    if budget.per is Per.ALL:
+        return "everything"
+    if budget.per is Per.SCOPE:
+        return "each" if budget.scope is None else escaped(budget.scope)
+    return "each" if budget.scope is None else f"each in {escaped(budget.scope)}"
 
 
 def _whose(budget: Budget, subject: str) -> str:

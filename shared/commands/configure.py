@@ -24,6 +24,7 @@ from shared.config.loader import load, parse
 from shared.config.starter import starter_text
 from shared.errors import ConfigError, RefusedError, StoreUnavailableError, UsageError
 from shared.home import Home, create_home, home_to_create, remove_empty_home
+from shared.model.budget import Budget, Per
 from shared.model.settings import Config
 from shared.store.contract import ConfigGeneration
 from shared.store.sqlite import store as sqlite
@@ -255,7 +256,10 @@ def _changes(before: ConfigGeneration | None, config: Config) -> str:
         return f"{_summary(config)}; generation {before.number} cannot be read, so there is nothing to compare"
     listed = {"new": differs.added, "changed": differs.changed, "gone": differs.gone}
     words = [f"{what}: {_listed(names)}" for what, names in listed.items() if names]
-    return "; ".join(words) or "the same content, from another file"
+    if words:
+        return "; ".join(words)
+    is_same = before.config() == config
+    return "the same content, from another file" if is_same else "the budgets in another order"
 
 
 def _differences(before: ConfigGeneration | None, config: Config) -> Differences | None:
@@ -274,7 +278,15 @@ def _parts(config: Config) -> dict[str, Any]:
         for name, value in asdict(config.settings).items()
     }
     scopes = {f"scope {scope.name}": scope for scope in config.scopes}
-    return settings | scopes | {f"binding {binding.name}": binding for binding in config.bindings}
+    bindings = {f"binding {binding.name}": binding for binding in config.bindings}
+    return settings | scopes | bindings | {_budget_name(budget): budget for budget in config.budgets}
+
+
+def _budget_name(budget: Budget) -> str:
+    """What no two budgets of a file have in common: `budget usd per scope in ops (day)`."""
+    whose = "of all" if budget.per is Per.ALL else f"per {budget.per}"
+    within = "" if budget.scope is None else f" in {budget.scope}"
+    return f"budget {budget.unit} {whose}{within} ({budget.period})"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from shared.commands.arguments import Parser, add_json, reason_or, work_named
 from shared.commands.json_views import Json
+from shared.commands.next_step import release_of_binding
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import print_json
 from shared.ids import WorkId
@@ -133,6 +134,5 @@ def _released(seen: Seen, door: OpenHome) -> str:
 def _waits(seen: Seen, door: OpenHome) -> str:
     if seen.quarantined is None or seen.work.state is not WorkState.READY:
         return ""
-    return (
-        f" once binding {seen.quarantined} is out of quarantine: {door.command(f'binding release {seen.quarantined}')}"
-    )
+    again = door.command(release_of_binding(seen.quarantined))
+    return f" once binding {seen.quarantined} is out of quarantine: {again}"

@@ -19,7 +19,10 @@ def check_budgets(door: OpenHome) -> list[Finding]:
     if not held:
         return []
     message = f"{counted(len(held), 'work')} held over budget: {_named(held)}"
-    step = f"{door.command('budget list')}, then {door.command(f'work release {held[0].id}')} for one more turn, or raise the budget"
+    release = door.command(f"work release {held[0].id}")
+    step = (
+        f"{door.command('budget list')}, then {release} starts it once more even so; for good, raise the budget before"
+    )
     return [Finding("budgets.held", Severity.WARNING, message, step)]
 
 

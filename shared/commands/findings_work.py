@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shared.commands.findings import NAMED_MAX, Finding, Severity
+from shared.commands.next_step import release_of_binding
 from shared.commands.open_home import OpenHome
 from shared.commands.render import counted, duration, escaped
 from shared.model.instant import US_PER_S, elapsed_us
@@ -51,7 +52,7 @@ def check_bindings(door: OpenHome) -> list[Finding]:
     for one in door.store.read(lambda tx: tx.routines(limit=LOOKED_AT)):
         if one.quarantined_at_us is not None:
             message = f"binding {one.binding} is quarantined, none of its works start: {escaped(one.reason or '')}"
-            step = f'mend it, then {door.command(f"binding release {one.binding}")} --reason "…"'
+            step = f"mend it, then {door.command(release_of_binding(one.binding))}"
             found.append(Finding("bindings.quarantined", Severity.WARNING, message, step))
     return found[:NAMED_MAX]
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from shared.commands.held_text import why_held
 from shared.commands.json_views import Json
-from shared.commands.next_step import answer
+from shared.commands.next_step import answer, release_of_binding
+from shared.commands.open_home import OpenHome
 from shared.commands.render import duration, escaped, iso, moment
 from shared.model.instant import Instant
 from shared.model.timer import timer_due_us
@@ -56,21 +57,21 @@ def read_needs(tx: ReadTx) -> list[Need]:
     ]
 
 
-def need_view(need: Need) -> Json:
+def need_view(need: Need, door: OpenHome) -> Json:
     """For programs."""
     return {
         "kind": need.kind,
         "subject": need.subject,
         "why": need.why,
         "since": iso(need.since_at_us),
-        "step": f"tenure {need.step}",
+        "step": door.command(need.step),
     }
 
 
-def need_row(need: Need, now: Instant) -> list[str]:
+def need_row(need: Need, now: Instant, door: OpenHome) -> list[str]:
     """For people."""
     since = "" if need.since_at_us is None else f"for {duration(max(0, now.wall_us - need.since_at_us))}"
-    return [need.subject, need.kind, since, escaped(need.why), f"tenure {need.step}"]
+    return [need.subject, need.kind, since, escaped(need.why), door.command(need.step)]
 
 
 def _unknown(tx: ReadTx) -> list[Need]:
@@ -122,7 +123,7 @@ def _blocked(tx: ReadTx) -> list[Need]:
 
 def _quarantined(tx: ReadTx) -> list[Need]:
     return [
-        Need(Reason.QUARANTINED, one.binding, one.reason or "", one.quarantined_at_us, f"binding release {one.binding}")
+        Need(Reason.QUARANTINED, one.binding, one.reason or "", one.quarantined_at_us, release_of_binding(one.binding))
         for one in tx.routines(limit=SHOWN_MAX)
         if one.quarantined_at_us is not None
     ]

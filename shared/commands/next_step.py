@@ -60,7 +60,7 @@ def _of_ready(facts: WorkFacts) -> Step | None:
     work = facts.work
     match work.reason:
         case Reason.QUARANTINED if work.reason_limit is not None:
-            return Step("let its binding go", f'binding release {work.reason_limit} --reason "…"')
+            return Step("let its binding go", release_of_binding(work.reason_limit))
         case Reason.STOP_UNPROVEN if facts.attempts:
             return Step("see what may be left of it", f"attempt show {facts.attempts[-1].attempt.id}")
         case Reason.CAPACITY_CONCURRENCY | Reason.CAPACITY_JOB_CONCURRENCY | Reason.CAPACITY_SCOPE:
@@ -77,6 +77,11 @@ def _of_waiting(work: Work, awaited: Awaited | None) -> Step | None:
     if awaited is None or awaited.state is not WaitState.REGISTERED or awaited.event_type is None:
         return None
     return Step("answer it, yes or no" if awaited.ask else "wake it", answer(awaited))
+
+
+def release_of_binding(binding: str) -> str:
+    """The command that lifts a quarantine; it wants a reason."""
+    return f'binding release {binding} --reason "…"'
 
 
 def answer(awaited: Awaited) -> str:

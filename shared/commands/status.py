@@ -79,7 +79,7 @@ def main(argv: list[str], *, home: str | None) -> int:
         seen = door.store.read(read)
         there = judge(seen.rows, door.place.run)
         if given.json:
-            print_json(view(seen, there, str(door.place.path)))
+            print_json(view(seen, there, door))
         else:
             print("\n".join(lines(seen, there, door, Ink.of(os.environ))))
     return 0
@@ -129,10 +129,10 @@ def _was_cancelled(tx: ReadTx, order: StopOrder) -> bool:
     return attempt is not None and attempt.state is AttemptState.CANCELLED
 
 
-def view(seen: Snapshot, there: Attendance, home: str) -> Json:
+def view(seen: Snapshot, there: Attendance, door: OpenHome) -> Json:
     """For programs. A count that reached `counted_max` means "at least"; `capped` names the lists that go on."""
     return {
-        "home": home,
+        "home": str(door.place.path),
         **attendance_view(there, seen.now),
         "works": {state.value: seen.counts[state] for state in OPEN_STATES},
         "counted_max": COUNTED_MAX,
@@ -141,7 +141,7 @@ def view(seen: Snapshot, there: Attendance, home: str) -> Json:
         "cancelling": [stop_order_view(order) for order in seen.cancelling],
         "unproven_stops": [stop_order_view(order) for order in seen.unproven],
         "unreadable": [unreadable_view(row) for row in seen.unreadable],
-        "needs_you": [need_view(need) for need in seen.needs],
+        "needs_you": [need_view(need, door) for need in seen.needs],
         "capped": list(seen.capped),
         "last_pass": None if seen.last_pass is None else pass_view(seen.last_pass),
     }
@@ -160,7 +160,11 @@ def lines(seen: Snapshot, there: Attendance, door: OpenHome, ink: Ink) -> list[s
     if seen.live:
         text += ["", ink.faint("running"), *table([_live_row(each, seen.now, ink) for each in seen.live], indent="  ")]
     if seen.needs:
-        text += ["", ink.strong("needs you"), *table([need_row(need, seen.now) for need in seen.needs], indent="  ")]
+        text += [
+            "",
+            ink.strong("needs you"),
+            *table([need_row(need, seen.now, door) for need in seen.needs], indent="  "),
+        ]
     if seen.cancelling:
         text += ["", ink.faint("cancelling"), *table([_stop_row(order) for order in seen.cancelling], indent="  ")]
     if seen.unproven:

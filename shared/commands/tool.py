@@ -119,7 +119,10 @@ def _usage(given: argparse.Namespace) -> dict[str, object]:
     units = [unit.partition("=") for unit in given.units]
     if any(not name or not amount for name, _, amount in units):
         raise UsageError("usage is told as UNIT=AMOUNT", hint="tenure tool usage tokens=1200")
-    return {"units": {name: amount for name, _, amount in units}}
+    amounts = {name: amount for name, _, amount in units}
+    if len(amounts) < len(units):
+        raise UsageError("a unit is told twice; amounts that are told one after the other add up")
+    return {"units": amounts}
 
 
 _BODIES = {"turn": _turn, "wait": _wait, "outcome": _outcome, "usage": _usage}

@@ -81,6 +81,7 @@ print(json.dumps({
     "tool, no number": tool("usage", "usd=lots"),
     "tool, stranger": tool("input", "--took", "999"),
     "tool, its own": tool("input", "--took", *own),
+    "tool, a unit twice": tool("usage", "usd=1", "usd=2"),
     "tool, good": tool("outcome", *sys.argv[1:]),
 }))
 """
@@ -105,6 +106,7 @@ TOLD = {
     "tool, no number": 1,
     "tool, stranger": 1,
     "tool, its own": 0,
+    "tool, a unit twice": 2,
     "tool, good": 0,
 }
 

@@ -104,6 +104,27 @@ def test_budget_list_says_what_is_used_and_what_is_held(home: CommandHome, ask: 
     assert "1 of 1 turns of all scopes are used" in ask("budget", "list").out
 
 
+@pytest.mark.req("B01", "B06")
+@pytest.mark.parametrize(
+    ("per", "scope", "whose"),
+    [
+        (Per.WORK, "ops", "each in ops"),
+        (Per.WORK, None, "each"),
+        (Per.SCOPE, "ops", "ops"),
+        (Per.SCOPE, None, "each"),
+        (Per.ALL, None, "everything"),
+    ],
+)
+def test_budget_list_says_whose_a_budget_is_of_which_nothing_is_used(
+    home: CommandHome, ask: Ask, per: Per, scope: str | None, whose: str
+) -> None:
+    home.activate(Config(budgets=(Budget("usd", Decimal(5), per, scope=scope),)))
+
+    [_, row] = ask("budget", "list").out.splitlines()
+
+    assert re.split(" {2,}", row) == ["usd", per, whose, "life", "0", "5"]
+
+
 @pytest.mark.req("B04", "B06", "C04")
 def test_what_is_held_is_shown_by_work_status_and_doctor(home: CommandHome, ask: Ask, found: Found) -> None:
     work_id = over_budget(home)
@@ -116,9 +137,9 @@ def test_what_is_held_is_shown_by_work_status_and_doctor(home: CommandHome, ask:
     assert (need["kind"], need["subject"], need["step"]) == (
         "over_budget",
         work_id,
-        f"tenure work release {work_id}",
+        f"tenure --home {home.home} work release {work_id}",
     )
-    assert "needs you" in ask("status").out
+    assert need["step"] in ask("status").out
 
     assert ask("work", "release", work_id).code == 0
 
@@ -141,7 +162,11 @@ def test_what_is_parked_over_budget_is_shown_and_released_like_what_is_held(
 
     [need] = ask("status", "--json").json["needs_you"]
 
-    assert (need["kind"], need["subject"], need["step"]) == ("over_budget", work_id, f"tenure work release {work_id}")
+    assert (need["kind"], need["subject"], need["step"]) == (
+        "over_budget",
+        work_id,
+        f"tenure --home {home.home} work release {work_id}",
+    )
     assert "a budget of turns is used up" in need["why"]
     assert found()["budgets.held"] == "warning"
     assert ask("budget", "list", "--json").json["held"] == [work_id]
@@ -180,7 +205,8 @@ def test_an_attempts_usage_is_shown(home: CommandHome, ask: Ask) -> None:
     home.store.write(lambda tx: tx.finish(key, SUCCEEDED, COMPLETED))
 
     assert ask("attempt", "show", key.attempt_id, "--json").json["usage"] == {"minutes": "0.5"}
-    assert re.search(r"^  used +30s$", ask("work", "show", "w1").out, flags=re.MULTILINE)
+    for words in (("work", "show", "w1"), ("attempt", "show", key.attempt_id)):
+        assert re.search(r"^  used +30s$", ask(*words).out, flags=re.MULTILINE)
 
 
 CONFIG = """

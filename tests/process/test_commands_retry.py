@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -99,8 +100,10 @@ def test_a_binding_is_quarantined_and_released_with_a_reason(fed: CommandHome) -
         False,
     )
     assert "bindings.quarantined" in fed.call("doctor").out
+    [need] = json.loads(said(fed, "status", "--json"))["needs_you"]
+    assert (need["kind"], need["subject"]) == ("quarantined", "once")
 
-    assert "released" in said(fed, "binding", "release", "once", "--reason", "mended")
+    assert "released" in said(fed, *shlex.split(need["step"])[3:]), "what status says to do can be done as it stands"
 
     assert "not quarantined" in said(fed, "binding", "release", "once", "--reason", "mended", code=1)
     assert "bindings.quarantined" not in fed.call("doctor").out
@@ -113,7 +116,11 @@ def test_what_nothing_is_left_to_try_for_is_among_what_needs_a_person(home: Comm
 
     [need] = json.loads(said(home, "status", "--json"))["needs_you"]
 
-    assert (need["kind"], need["subject"], need["step"]) == ("exhausted", "w1", "tenure work retry w1")
+    assert (need["kind"], need["subject"], need["step"]) == (
+        "exhausted",
+        "w1",
+        f"tenure --home {home.home} work retry w1",
+    )
     told = said(home, "work", "show", "w1")
     assert f"next       try it again, or `work cancel`: tenure --home {home.home} work retry w1" in told
     said(home, "work", "hold", "w1", "--reason", "I know")

@@ -10,7 +10,7 @@ import pytest
 
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.instant import US_PER_S
-from shared.model.settings import SandboxConfig
+from shared.model.settings import Exponential, SandboxConfig
 from shared.store.contract import Claimed
 from tests.support.command_homes import Ask, CommandHome, Launch, ending, unproven
 
@@ -53,6 +53,20 @@ def test_what_an_attempt_pinned_is_shown_and_of_secrets_only_the_reference(home:
         "replay    never: an unknown outcome waits for a person",
     ):
         assert line in text
+
+
+@pytest.mark.req("F02", "V02")
+def test_waits_that_are_drawn_are_shown_by_their_bounds(home: CommandHome, ask: Ask) -> None:
+    request = home.request(home.submit(), home.staff())
+    drawn = Exponential(10 * SECOND_US, 600 * SECOND_US, 6)
+    pinned = replace(request.snapshot, retry_delays_us=(), retry_exponential=drawn, retry_on=("failure",))
+    assert isinstance(home.as_leader(lambda tx: tx.claim(replace(request, snapshot=pinned))), Claimed)
+
+    text = ask("attempt", "show", "w1.1").out
+
+    told = ask("attempt", "show", "w1.1", "--json").json["pinned"]["retry_exponential"]
+    assert told == {"base_ms": 10_000, "max_ms": 600_000, "attempts": 6}
+    assert "retry     6 attempts, each wait drawn up to a bound that doubles from 10s to 10m; on failure" in text
 
 
 @pytest.mark.req("V03", "M02")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from shared.process.filelock import IncarnationLock
+from shared.process.sandbox import find_bwrap, why_not
 from shared.store.sqlite.driver import sqlite3
 from tests.support.command_homes import Ask, CommandHome, Said
 from tests.support.examinations import Found
@@ -21,6 +23,26 @@ def test_sound_store_has_no_problem(home: CommandHome, ask: Ask) -> None:
 
     assert ask("store", "check") == Said(0, f"{home.home}/store.db: no problem found\n", "")
     assert ask("store", "check", "--json").json == {"home": str(home.home), "ok": True, "problems": []}
+
+
+def test_a_home_on_a_file_system_that_is_read_only_is_named_with_why(home: CommandHome) -> None:
+    bwrap = find_bwrap(os.environ.get("PATH", ""))
+    if bwrap is None or why_not(bwrap) is not None:
+        pytest.skip("bubblewrap, which can show a folder read-only, does not work here")
+
+    def status(bind: str) -> Said:
+        """As `tenure status` says where the home is bound like that."""
+        words = [bwrap, "--dev-bind", "/", "/", bind, str(home.home), str(home.home), "--", *home.argv("status")]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, cwd=home.folder)
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    refused = status("--ro-bind")
+
+    assert refused.code == 3
+    assert refused.err.splitlines()[0].startswith(
+        f"tenure: {home.home} lies on a file system that is mounted read-only"
+    )
+    assert status("--bind").code == 0, "control: where it can be written"
 
 
 def test_broken_rule_is_a_problem(home: CommandHome, ask: Ask, found: Found) -> None:

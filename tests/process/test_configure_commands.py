@@ -194,6 +194,24 @@ def test_apply_activates_a_changed_file_and_says_what_changed(shell: Shell) -> N
     assert shell.generation() == 2
 
 
+@pytest.mark.req("B01")
+def test_apply_says_which_budgets_changed(shell: Shell) -> None:
+    shell.ok("init")
+    first = '[scope.ops]\n[binding.a]\ncommand = ["true"]\n'
+    shell.file.write_text(first)
+    shell.ok("apply")
+    day = '[[budget]]\nunit = "usd"\nmax = 20\nper = "work"\nscope = "ops"\nperiod = "day"\n'
+    life = '[[budget]]\nunit = "turns"\nmax = 9\nper = "all"\n'
+    shell.file.write_text(first + day + life)
+    assert "new: budget usd per work in ops (day), budget turns of all (life)" in shell.ok("apply")
+
+    shell.file.write_text(first + day.replace("20", "30") + life)
+    assert "changed: budget usd per work in ops (day)\n" in shell.ok("apply")
+
+    shell.file.write_text(first + life + day.replace("20", "30"))
+    assert "the budgets in another order\n" in shell.ok("apply")
+
+
 def test_apply_of_an_unchanged_file_makes_no_generation(shell: Shell) -> None:
     shell.ok("init")
     shell.file.write_text(shell.file.read_text() + "\n# a remark\n")

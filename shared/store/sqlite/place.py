@@ -45,6 +45,11 @@ def place_of(folder: Path) -> Place:
     return Place(_filesystem_type(folder), _machine_id(), _time_namespace())
 
 
+def is_read_only(folder: Path) -> bool:
+    """Whether nothing can be written where it lies, whoever asks."""
+    return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
 def _filesystem_type(folder: Path) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     buffer = ctypes.create_string_buffer(_STATFS_BYTES)

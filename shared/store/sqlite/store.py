@@ -26,7 +26,7 @@ from shared.store.sqlite.coordination import Coordination
 from shared.store.sqlite.declares import Declares
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.holding import Holding
-from shared.store.sqlite.place import Place, place_of
+from shared.store.sqlite.place import Place, is_read_only, place_of
 from shared.store.sqlite.queue import Queue, Queued, QueueLock
 from shared.store.sqlite.reads import Reads
 from shared.store.sqlite.registration import Registrations
@@ -284,6 +284,11 @@ def open_store(
     try:
         return opened()
     except StoreUnavailableError as error:
+        if error.code == "io_error" and is_read_only(home):
+            message = (
+                f"{home} lies on a file system that is mounted read-only; even a look at the store writes beside it"
+            )
+            raise StoreUnavailableError("io_error", message, hint="mount it writable") from error
         if error.code not in ("io_error", "disk_full") or not is_full(home):
             raise
         if Ballast(home).free():
