@@ -137,7 +137,7 @@ class Harness:
         """
         words = [COORDINATOR] if name == COORDINATOR else ["worker", "--name", name]
         if drain_s is not None and name != COORDINATOR:
-            words += ["--drain", f"{drain_s:g}"]
+            words += ["--drain", f"{round(drain_s * 1000)}ms"]
         ordered = {} if arm is None else {"TENURE_ARM": arm.order}
         if clock is not None:
             ordered["TENURE_CLOCK"] = f"{clock[0]:g}:{clock[1]:g}"

@@ -24,30 +24,19 @@ from typing import Any
 
 from shared import logs, presence
 from shared.clock import Clock, SystemClock
-from shared.errors import TenureError, UsageError
+from shared.errors import TenureError
 from shared.home import Home
 from shared.model.instant import US_PER_MS, US_PER_S
 
 ORPHAN_BOUND_S = 1.8  # from the parent's death to this process's own end, which is promised within 2 s
 COMM_CHARS_MAX = 15  # of a process name, in the kernel
 DRAIN_S = 10.0
-DRAIN_S_MAX = 86_400.0
+DRAIN_MAX_US = 86_400 * US_PER_S
 LEAVE_BOUND_S = 5.0
 LEFT_TO_PARENT = (signal.SIGINT, signal.SIGHUP)  # a terminal sends them to the whole group; `up` says what they mean
 HURRY = signal.SIGUSR1  # from `up`: no more time for the drain
 
 log = logging.getLogger(__name__)
-
-
-def checked_drain_s(given: float) -> float:
-    """Seconds that `--drain` gave.
-
-    Raises:
-        UsageError: they are negative, no number, or more than a day.
-    """
-    if not 0 <= given <= DRAIN_S_MAX:
-        raise UsageError(f"--drain must be 0 to {DRAIN_S_MAX:g} seconds, not {given:g}")
-    return given
 
 
 def leave_in_time(leave: Callable[[], None], clock: Clock) -> None:

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared import logs, presence, supervise
-from shared.child import DRAIN_S, ChildOptions, checked_drain_s
+from shared.child import DRAIN_MAX_US, DRAIN_S, ChildOptions
 from shared.clock import Clock, SystemClock
 from shared.commands.arguments import Parser, whole_number
+from shared.commands.durations import duration_us
+from shared.config.durations import format_duration
 from shared.errors import RefusedError, StoreBusyError, StoreUnavailableError, TenureError
 from shared.home import Home, check_home, find_home
 from shared.model.instant import US_PER_MS, US_PER_S
@@ -43,7 +45,7 @@ class Options:
     """The command line of `tenure up`, checked.
 
     Attributes:
-        drain_s: What the running jobs get at the first Ctrl-C.
+        drain_s: What the running jobs get at the first Ctrl-C, in seconds.
     """
 
     workers: int = WORKERS
@@ -92,16 +94,16 @@ def parse(argv: Sequence[str]) -> Options:
     )
     parser.add_argument(
         "--drain",
-        type=float,
-        default=DRAIN_S,
-        metavar="SECONDS",
-        help=f"time for running jobs at the end ({DRAIN_S:g})",
+        default=format_duration(round(DRAIN_S * US_PER_S)),
+        metavar="TIME",
+        help="time for running jobs at the end: 500ms, 30s, 5m, 0s (%(default)s)",
     )
     parser.add_argument("--log-json", action="store_true", help="one JSON object a line instead of text")
     parser.add_argument("--verbose", action="store_true", help="log what is of use to developers too")
     given = parser.parse(argv)
     workers = whole_number(given.workers, "--workers", least=0, most=WORKERS_MAX)
-    return Options(workers, given.until_idle, checked_drain_s(given.drain), given.log_json, given.verbose)
+    drain_us = duration_us(given.drain, "--drain", most_us=DRAIN_MAX_US)
+    return Options(workers, given.until_idle, drain_us / US_PER_S, given.log_json, given.verbose)
 
 
 def serve(

@@ -12,9 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from shared import boundary
-from shared.child import DRAIN_S, ChildOptions, Stop, checked_drain_s, hear_no_more, leave_in_time, listen
+from shared.child import DRAIN_MAX_US, DRAIN_S, ChildOptions, Stop, hear_no_more, leave_in_time, listen
 from shared.clock import Clock, Wake, host_clock
 from shared.commands.arguments import Parser
+from shared.commands.durations import duration_us
+from shared.config.durations import format_duration
 from shared.errors import TenureError, UsageError
 from shared.home import Home, check_home, find_home
 from shared.ids import AttemptId, Incarnation, is_worker_name
@@ -254,11 +256,14 @@ def command(argv: list[str], *, home: str | None) -> int:
     parser = Parser("tenure worker", "Run one worker, in the foreground.")
     parser.add_argument("--name", default="worker-1", help="its name; each worker of a home needs its own")
     parser.add_argument(
-        "--drain", type=float, default=DRAIN_S, metavar="SECONDS", help="time for running jobs at the end"
+        "--drain",
+        default=format_duration(round(DRAIN_S * US_PER_S)),
+        metavar="TIME",
+        help="time for running jobs at the end: 500ms, 30s, 5m, 0s (%(default)s)",
     )
     parser.add_argument("--log-json", action="store_true", help="log JSON lines")
     arguments = parser.parse(argv)
-    drain_s = checked_drain_s(arguments.drain)
+    drain_s = duration_us(arguments.drain, "--drain", most_us=DRAIN_MAX_US) / US_PER_S
     if not is_worker_name(arguments.name):
         raise UsageError(f'"{arguments.name}" is no name for a worker', hint="lower-case letters, digits and dashes")
     path = find_home(home, os.environ, Path.cwd())

@@ -104,7 +104,7 @@ class Cancel(Errand):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self._cancelled = self._running_job()
-        self.words = ("work", "cancel", self._cancelled, "--wait", "0")
+        self.words = ("work", "cancel", self._cancelled, "--wait", "0s")
 
     def is_done(self) -> bool:
         """See `Errand.is_done`."""

@@ -106,7 +106,7 @@ class Operator:
         attempt = self._live_attempt(work_id) if job.cancel.attempt else None
         if job.cancel.command:
             what = attempt.id if attempt is not None else work_id
-            words = ["work", "cancel", what, "--reason", "drill", "--wait", "0"]
+            words = ["work", "cancel", what, "--reason", "drill", "--wait", "0s"]
             self.soon(lambda: self.call(f"cancel-{what}", words, self._cancelled))
         elif attempt is None:
             self._cancel_in_store(lambda tx: tx.cancel_work(work_id, by="drill", reason="drill"))
@@ -220,7 +220,7 @@ class Operator:
             how = ["--finished", str(status)] if status >= 0 else ["--signal", str(-status)]
             words = ["attempt", "reconcile", attempt.id, *how, *reason]
         else:
-            words = ["work", "cancel", attempt.id, *reason, "--wait", "0"]
+            words = ["work", "cancel", attempt.id, *reason, "--wait", "0s"]
         self.call(f"settle-{attempt.id}", words, lambda running, code: self._was_settled(attempt, running, code))
 
     def _status(self, job: PlannedJob, attempt: Attempt) -> int | None:

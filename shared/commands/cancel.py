@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from shared.commands.arguments import Parser, add_json, attempt_named, reason_or, whole_number, work_named
+from shared.commands.arguments import Parser, add_json, attempt_named, reason_or, work_named
 from shared.commands.attempt_story import no_such_attempt
+from shared.commands.durations import duration_us
 from shared.commands.json_views import Json, cancellation_view, stop_order_view
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import print_json
@@ -25,8 +26,8 @@ from shared.model.work import Work
 from shared.store.contract import CancelOutcome, ReadTx, Tx
 from shared.store.settling import change_after
 
-STOP_WAIT_S = 2
-STOP_WAIT_S_MAX = 86_400
+STOP_WAIT = "2s"
+STOP_WAIT_MAX_US = 86_400 * US_PER_S
 STOP_POLL_US = 50 * US_PER_MS
 REASON = "asked for on the command line"
 
@@ -61,11 +62,11 @@ def cancel(argv: list[str], home: str | None, *, prog: str) -> int:
     )
     parser.add_argument("--reason", default=REASON, metavar="TEXT", help="kept in its history")
     parser.add_argument(
-        "--wait", default=str(STOP_WAIT_S), metavar="S", help=f"seconds to wait for the proof ({STOP_WAIT_S})"
+        "--wait", default=STOP_WAIT, metavar="TIME", help="how long to wait for the proof: 500ms, 30s, 0s (%(default)s)"
     )
     add_json(parser)
     given = parser.parse(argv)
-    wait_s = whole_number(given.wait, "--wait", least=0, most=STOP_WAIT_S_MAX)
+    wait_us = duration_us(given.wait, "--wait", most_us=STOP_WAIT_MAX_US)
     reason = reason_or(given.reason, REASON)
     by = f"uid {os.getuid()} via {prog.removeprefix('tenure ')}"
     if of_attempts or (given.what is not None and is_attempt_id(given.what)):
@@ -79,7 +80,7 @@ def cancel(argv: list[str], home: str | None, *, prog: str) -> int:
             done = door.store.write(lambda tx: tx.cancel_work(work_id, by=by, reason=reason))
         else:
             done = door.store.write(lambda tx: _cancel_attempt(tx, attempt_id, by=by, reason=reason))
-        seen = _await_stop(door, work_id, done, wait_s)
+        seen = _await_stop(door, work_id, done, wait_us)
         if given.json:
             print_json(_view(done, seen))
         else:
@@ -101,8 +102,8 @@ def _cancel_attempt(tx: Tx, attempt_id: AttemptId, *, by: str, reason: str) -> C
     return tx.cancel_attempt(attempt_id, by=by, reason=reason, change=change)
 
 
-def _await_stop(door: OpenHome, work_id: WorkId, done: CancelOutcome, wait_s: int) -> Cancelled:
-    until_us = door.clock.now().mono_us + wait_s * US_PER_S
+def _await_stop(door: OpenHome, work_id: WorkId, done: CancelOutcome, wait_us: int) -> Cancelled:
+    until_us = door.clock.now().mono_us + wait_us
     while True:
         seen = door.store.read(lambda tx: _read(tx, work_id, done))
         if seen.record.settled_at_us is not None or door.clock.now().mono_us >= until_us:

@@ -128,7 +128,7 @@ def test_an_interrupted_agent_is_told_and_stopped_and_the_next_one_gets_its_inpu
         first = attempt(site, f"{work}.1")
         assert first["state"] == "interrupted"
         assert b'{"type":"interrupt"}' in site.call("work", "logs", work, "--attempt", "1").stdout
-        site.call("work", "cancel", work, "--wait", "20")
+        site.call("work", "cancel", work, "--wait", "20s")
 
 
 def test_an_agent_that_waits_for_a_person_is_ended_for_being_quiet_or_has_no_terminal_to_ask_on(site: UpSite) -> None:
@@ -175,7 +175,7 @@ def cast(site: UpSite) -> Iterator[Cast]:
         cast = Cast(site, reaper)
         yield cast
         for work in site.json("work", "list", "--state", "ready", "--state", "running")["items"]:
-            site.call("work", "cancel", work["id"], "--wait", "20")
+            site.call("work", "cancel", work["id"], "--wait", "20s")
         cast.close()
 
 

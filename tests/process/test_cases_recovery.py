@@ -212,7 +212,7 @@ def test_children_born_while_they_are_swept_away_are_found(tmp_path: Path) -> No
         for _ in range(2):
             work = site.submit("storm")
             site.await_printed(work, b"begun\n")
-            said = site.json("work", "cancel", work, "--wait", "30")
+            said = site.json("work", "cancel", work, "--wait", "30s")
 
             assert said["exclusion"] == "released"
             assert sleepers() == []
@@ -247,7 +247,7 @@ def test_zombie_is_dead_on_every_surface(tmp_path: Path) -> None:
         wait_until(lambda: not alive(told["child"]["pid"]), "the job is a zombie")
 
         for work in (unreaped, parent):
-            said = site.json("work", "cancel", work, "--wait", "30")
+            said = site.json("work", "cancel", work, "--wait", "30s")
             assert (said["state"], said["exclusion"]) == ("cancelled", "released")
             shown = site.json("work", "show", work)
             listed = next(item for item in site.json("work", "list")["items"] if item["id"] == work)
@@ -277,6 +277,6 @@ def test_wall_clock_that_leaps_changes_no_identity(tmp_path: Path) -> None:
         began = [datetime.fromisoformat(each["began_at"]) for each in (first, second)]
         assert began[1] - began[0] > timedelta(hours=2), "control: the clock leapt for them"
         stepped.write_text(str(-86_400))
-        said = site.json("work", "cancel", work, "--wait", "30")
+        said = site.json("work", "cancel", work, "--wait", "30s")
 
         assert (said["exclusion"], said["cancellation"]["result"]) == ("released", "stopped S1")

@@ -189,7 +189,7 @@ def test_long_queue_of_a_full_scope_hides_nothing(tmp_path: Path, reaper: Reaper
     assert (said.returncode, said.stdout) == (0, b"through\n")
     assert mark.read_text() == "0\n1\n2\n"
     assert site.json("work", "cancel", page["items"][-1]["id"])["state"] == "cancelled"
-    assert site.json("work", "cancel", holder, "--wait", "20")["exclusion"] == "released"
+    assert site.json("work", "cancel", holder, "--wait", "20s")["exclusion"] == "released"
     site.await_state(page["items"][1]["id"], "completed")
     reaper.kill_all()
 

@@ -119,7 +119,7 @@ def test_cancel_of_one_attempt_goes_from_requested_to_settled(
     worker = home.staff()
     key = home.running(worker)
 
-    said = ask(*words, "w1.1", "--reason", "wrong branch", "--wait", "0")
+    said = ask(*words, "w1.1", "--reason", "wrong branch", "--wait", "0s")
 
     assert said.code == 0
     assert "w1.1 cancelled; the stop of w1.1 is ordered and not proven yet: its slot stays held" in said.out
@@ -159,13 +159,13 @@ def test_cancel_hits_no_other_attempt_than_the_one_named(home: CommandHome, ask:
     assert "w1.1 has already ended: failed; w1.2 is the one that goes on" in said.err
     assert home.attempt(second.attempt_id).ended_at_us is None
 
-    assert ask("attempt", "cancel", "w1.2", "--wait", "0").code == 0
+    assert ask("attempt", "cancel", "w1.2", "--wait", "0s").code == 0
     assert home.states() == {WorkId("w1"): "cancelled"}
 
 
 @pytest.mark.req("X01")
 def test_cancel_settles_what_waits_for_a_person(home: CommandHome, ask: Ask, uncertain: Launch) -> None:
-    said = ask("attempt", "cancel", "w1.1", "--wait", "0", "--json").json
+    said = ask("attempt", "cancel", "w1.1", "--wait", "0s", "--json").json
 
     assert (said["state"], said["state_before"], said["exclusion"]) == ("cancelled", "running", "held")
     assert said["cancellation"]["result"] is None
@@ -175,4 +175,4 @@ def test_cancel_of_an_attempt_takes_no_work(home: CommandHome, ask: Ask) -> None
     home.running(home.staff())
 
     assert ask("attempt", "cancel", "w1").code == 2
-    assert ask("work", "cancel", "w1", "--wait", "0").code == 0
+    assert ask("work", "cancel", "w1", "--wait", "0s").code == 0

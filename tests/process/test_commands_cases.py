@@ -61,7 +61,7 @@ def test_cancel_ends_the_whole_tree_before_it_says_stopped(site: UpSite) -> None
     pids = [int(word) for word in site.printed(work).split()]
     assert all(alive(pid) for pid in pids)
 
-    said = site.json("work", "cancel", work, "--wait", "30")
+    said = site.json("work", "cancel", work, "--wait", "30s")
 
     assert (said["exclusion"], said["cancellation"]["result"]) == ("released", f"stopped {said['exclusion_proof']}")
     assert not any(alive(pid) for pid in pids)
@@ -117,7 +117,7 @@ def test_control_sequences_reach_a_terminal_as_text_and_raw_as_they_are(site: Up
 
     forged = site.submit("--", "sleep", "300")
     site.await_state(forged, "running")
-    said = site.call("work", "cancel", forged, "--wait", "20", "--reason", "no\n\x1b[1mw9 completed\x1b[0m")
+    said = site.call("work", "cancel", forged, "--wait", "20s", "--reason", "no\n\x1b[1mw9 completed\x1b[0m")
     assert b"\x1b" not in said.stdout
     assert b"no\\n\\e[1mw9 completed" in site.call("attempt", "show", f"{forged}.1").stdout
 
@@ -156,7 +156,7 @@ def test_slot_comes_free_however_its_holder_ends(site: UpSite) -> None:
     wait_until(lambda: site.pool()["waiting"] == 4, "the others wait for the pool")
     assert site.pool()["holders"] == [f"{first}.1"]
 
-    site.call("work", "cancel", first, "--wait", "20")
+    site.call("work", "cancel", first, "--wait", "20s")
     site.await_state(second, "failed")
     site.await_state(third, "running")
     wait_until(lambda: site.json("attempt", "show", f"{third}.1")["state"] == "running", "it runs")
@@ -209,7 +209,7 @@ def test_cancel_is_true_whatever_it_meets(site: UpSite, length: str) -> None:
     mark = site.folder / f"mark-{length}"
     for _ in range(4):
         work = site.submit("--", "sh", "-c", f"echo $$ >> {mark}; sleep {length}")
-        said = site.call("work", "cancel", work, "--wait", "30", "--json")
+        said = site.call("work", "cancel", work, "--wait", "30s", "--json")
 
         pids = [int(word) for word in mark.read_text().split()] if mark.exists() else []
         assert not any(alive(pid) for pid in pids)

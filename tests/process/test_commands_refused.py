@@ -300,7 +300,9 @@ READS_REFUSED = [
     (["attempt", "shwo", "w1.1"], 2, "tenure attempt has no 'shwo'; did you mean `show`?", ["capacity"]),
     (["attempt", "show"], 2, "which attempt? Its id is missing", ["work", "show", "w1"]),
     (["work", "list", "--reason", "ful"], 2, "nothing waits for 'ful'", ["work", "list", "--reason", "disk_full"]),
-    (["work", "cancel", "w1", "--wait", "-1"], 2, "--wait must be a whole number", ["work", "cancel", "w1", "--wait", "0"]),
+    (["work", "cancel", "w1", "--wait", "5"], 2, '--wait: "5" needs a unit, e.g. "5s"', ["work", "cancel", "w1", "--wait", "0s"]),
+    (["work", "cancel", "w1", "--wait", "25h"], 2, "--wait: must be from 0s to 1d", ["work", "cancel", "w1", "--wait", "0s"]),
+    (["work", "cancel", "w1", "--wait", "soon"], 2, '--wait: "soon" is no duration', ["work", "cancel", "w1", "--wait", "0s"]),
     (["store", "backup", ""], 2, "no name of a file", ["store", "backup"]),
 ]  # fmt: skip
 

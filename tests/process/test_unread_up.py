@@ -99,7 +99,7 @@ def cast(tmp_path: Path) -> Iterator[Cast]:
         cast._site = site
         yield cast
         for work in site.json("work", "list", "--state", "ready", "--state", "running")["items"]:
-            site.call("work", "cancel", work["id"], "--wait", "20")
+            site.call("work", "cancel", work["id"], "--wait", "20s")
         cast.close()
 
 

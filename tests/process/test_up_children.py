@@ -33,7 +33,7 @@ def test_ctrl_c_drains_and_exits_0(up: UpRun) -> None:
 
 
 def test_sigterm_drains_for_the_time_given(up: UpRun) -> None:
-    up.start(PAIR, "--drain", "3").wait_ready(2)
+    up.start(PAIR, "--drain", "3s").wait_ready(2)
 
     up.process.terminate()
 
@@ -58,7 +58,7 @@ def test_it_says_what_it_started_and_how_to_stop(up: UpRun) -> None:
 
 
 def test_second_ctrl_c_takes_the_drain_away(up: UpRun) -> None:
-    up.start({"coordinator": "steady", "worker-1": "draining"}, "--drain", "3600").wait_ready(2)
+    up.start({"coordinator": "steady", "worker-1": "draining"}, "--drain", "3600s").wait_ready(2)
     up.interrupt()
     up.wait_line("child.asked drain_s=3600.0")
 
@@ -69,7 +69,7 @@ def test_second_ctrl_c_takes_the_drain_away(up: UpRun) -> None:
 
 
 def test_a_drain_that_is_over_is_taken_away_by_itself(up: UpRun) -> None:
-    up.start({"worker-1": "draining"}, "--drain", "0.2").wait_ready(1)
+    up.start({"worker-1": "draining"}, "--drain", "200ms").wait_ready(1)
 
     up.interrupt()
 
@@ -78,7 +78,7 @@ def test_a_drain_that_is_over_is_taken_away_by_itself(up: UpRun) -> None:
 
 
 def test_a_child_that_will_not_end_is_killed_and_that_is_no_clean_end(up: UpRun) -> None:
-    up.start({"coordinator": "steady", "worker-1": "stubborn"}, "--drain", "0").wait_ready(2)
+    up.start({"coordinator": "steady", "worker-1": "stubborn"}, "--drain", "0s").wait_ready(2)
 
     up.interrupt()
 

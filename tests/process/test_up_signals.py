@@ -110,7 +110,7 @@ def test_what_a_child_execs_ignores_no_signal(reaper: Reaper, tmp_path: Path) ->
 def test_one_signal_to_the_whole_group_leaves_the_drain_its_time(
     reaper: Reaper, tmp_path: Path, number: signal.Signals
 ) -> None:
-    up = UpRun(reaper, tmp_path).start({"worker-1": "draining"}, "--drain", "3600").wait_ready(1)
+    up = UpRun(reaper, tmp_path).start({"worker-1": "draining"}, "--drain", "3600s").wait_ready(1)
 
     os.killpg(up.process.pid, number)
 

@@ -153,7 +153,7 @@ def test_a_parked_work_is_cancelled_at_once(site: UpSite) -> None:
     with site.up():
         work = site.submit("waits")
         site.await_state(work, "waiting")
-        assert site.call("work", "cancel", work, "--wait", "20").returncode == 0
+        assert site.call("work", "cancel", work, "--wait", "20s").returncode == 0
         publish(site, "review.given", "--correlate", "pr-7")
 
     assert site.state(work) == "cancelled"

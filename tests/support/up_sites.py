@@ -44,7 +44,7 @@ class UpSite:
                 yield up
             finally:
                 for work in self.json("work", "list", "--state", "ready", "--state", "running")["items"]:
-                    self.call("work", "cancel", work["id"], "--wait", "20")
+                    self.call("work", "cancel", work["id"], "--wait", "20s")
                 up.send_signal(signal.SIGTERM)
                 up.wait(timeout=30)
 

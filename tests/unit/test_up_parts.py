@@ -6,6 +6,7 @@ import fcntl
 import os
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -18,6 +19,7 @@ from shared.errors import StoreBusyError, UsageError
 from shared.store.contract import IdleState, ReadTx, Store
 from shared.supervise import Backoff
 from shared.up import IdleWatch, Options, parse
+from worker.bootstrap import command as run_worker
 
 S = 1_000_000
 NOBODY = 2**22 + 1  # above the kernel's largest pid
@@ -28,7 +30,7 @@ def test_the_command_line_has_defaults() -> None:
 
 
 def test_the_command_line_is_read() -> None:
-    given = parse(["--workers", "3", "--until-idle", "--drain", "0.5", "--log-json", "--verbose"])
+    given = parse(["--workers", "3", "--until-idle", "--drain", "500ms", "--log-json", "--verbose"])
 
     assert given == Options(workers=3, until_idle=True, drain_s=0.5, log_json=True, verbose=True)
 
@@ -44,7 +46,10 @@ def test_the_command_line_is_read() -> None:
         ["--drain", "-1"],
         ["--drain", "nan"],
         ["--drain", "inf"],
-        ["--drain", "10s"],
+        ["--drain", "10"],
+        ["--drain", "0"],
+        ["--drain", "0.5s"],
+        ["--drain", "25h"],
         ["--unknown"],
         ["--work", "3"],
         ["extra"],
@@ -248,3 +253,11 @@ def test_a_reaped_child_leaves_no_file(tmp_path: Path) -> None:
     presence.forget_child(tmp_path, "worker-1", NOBODY)
 
     assert list((tmp_path / "up").iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [parse, partial(run_worker, home=None)], ids=["up", "worker"])
+def test_a_time_without_a_unit_is_refused_as_everywhere(command: Callable[[list[str]], object]) -> None:
+    with pytest.raises(UsageError) as caught:
+        command(["--drain", "10"])
+
+    assert str(caught.value) == '--drain: "10" needs a unit, e.g. "10s"'
