@@ -39,15 +39,19 @@ _COMES_TO: Mapping[Ends, tuple[AttemptState, FailureClass | None]] = {
 
 def every_input_is_seen(history: History) -> list[str]:
     """Each input that was accepted is read by some program of its Work, byte for byte, unless it waits, was given up as its binding
-    says, its Work was cancelled, or the program that it was given was killed.
+    says, its Work or the attempt that it was given was cancelled, or the program that it was given was killed.
     """
     found = []
     fates = fates_of_inputs(history)
     seen: dict[int, Note] = {note.input: note for note in history.notes if note.word is Word.SAW and note.input}
     told = {one.number: one for one in history.accepted}
     jobs = _speaking(history)
-    killed = [one for one in history.attempts.values() if one.work_id in jobs and _is_killed(jobs[one.work_id], one)]
-    unread = {number for attempt in killed for number in inputs_of(history, attempt)}
+    cut_short = [
+        one
+        for one in history.attempts.values()
+        if one.work_id in jobs and (_is_killed(jobs[one.work_id], one) or one.state is AttemptState.CANCELLED)
+    ]
+    unread = {number for attempt in cut_short for number in inputs_of(history, attempt)}
     for work_id, number in _accepted(history):
         work, note = history.works.get(work_id), seen.get(number)
         waits = number in history.pending_inputs.get(work_id, ())

@@ -32,7 +32,7 @@ from shared.store.settling import change_after
 
 R = TypeVar("R")
 
-BUSY_WORDS = ("was not free within", "database is locked", FULL_WORDS)
+BUSY_WORDS = ("was not free within", "holds the store's write lock", FULL_WORDS)
 SETTLE_EVERY_S = 0.3
 FULL_PAUSE_S = 0.05
 TRIES_BEFORE_A_WORD = 3

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from chaos.checks import examine
-from chaos.checks.spoken import attempts_end_as_they_said, turns_are_told_once
+from chaos.checks.spoken import attempts_end_as_they_said, every_input_is_seen, turns_are_told_once
 from chaos.checks.used import usage_is_what_was_said
 from chaos.checks.wakes import waits_end
 from chaos.history import History
@@ -65,6 +65,18 @@ def test_what_the_drill_killed_need_not_have_said_how_it_ends(history: History) 
 
     assert attempts_end_as_they_said(silent) == ["w5.2 is failed, and its last program did not say that it ends"]
     assert attempts_end_as_they_said(with_job(silent, WorkId("w5"), may_be_killed=True)) == []
+
+
+def test_an_attempt_that_was_cancelled_need_not_have_read_what_it_was_given(history: History) -> None:
+    """A standing Work that has one of its attempts cancelled goes on to its next input."""
+    number = history.accepted[1].number
+    notes = tuple(note for note in history.notes if (note.word, note.input) != (Word.SAW, number))
+    unread = replace(history, notes=notes)
+
+    assert every_input_is_seen(unread) == [
+        f"input {number} of w2 was accepted, does not wait, and no program ever read it"
+    ]
+    assert every_input_is_seen(with_attempt(unread, AttemptId("w2.2"), state=AttemptState.CANCELLED)) == []
 
 
 def test_only_the_last_word_of_a_program_that_was_ended_may_not_have_been_said(history: History) -> None:
