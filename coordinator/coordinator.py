@@ -1,7 +1,8 @@
 """The coordinator: decides what starts and who takes over what. `step()` is a plain call; nothing in it sleeps.
 
 Pass order, also at start-up, before the first timed wait: a jump of the wall clock is recorded → leases of dead workers and other boots → claims not accepted in time →
-recovery claims → events that have not woken all yet → due timers → charges → start pass → record. Rule: design §3, §5; requirements K04, K05, R15.
+recovery claims → events that have not woken all yet → due timers → charges → resumes → what lies
+outside the queue → start pass → record. Rule: design §3, §5; requirements K04, K05, R15.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
+from coordinator.aside import Aside
 from coordinator.charges import Charges
 from coordinator.clock_watch import ClockWatch
 from coordinator.gates import Gates
@@ -67,6 +69,7 @@ class Coordinator:
         self._notes = Notes(store, clock, leadership)
         self._clock_watch = ClockWatch(store, leadership, self._notes)
         self._marks = Marks(store, self._notes)
+        self._aside = Aside(store, leadership, self._marks)
         self._config = NONE
         self._due_us = self._passed_us = clock.now().mono_us
         self._first = True
@@ -101,6 +104,7 @@ class Coordinator:
             self._first = True
             self._clock_watch.forget()
             self._marks.forget()
+            self._aside.forget()
         try:
             return self._lead()
         except LeadershipLostError as error:
@@ -175,6 +179,7 @@ class Coordinator:
         tally.cut_short = Charges(self._store, self._leadership).run(config) or tally.cut_short
         resumes = Resumes(self._store, self._leadership, self._notes, config).run(workers, held)
         tally.cut_short = tally.cut_short or resumes.raced
+        tally.cut_short = self._aside.run(config) or tally.cut_short
         starts = Starts(
             self._store, self._leadership, self._notes, self._marks, config, self._places, tally, self._gates
         )

@@ -20,7 +20,7 @@ from shared.ids import Incarnation, WorkId
 from shared.model.attempt import Snapshot
 from shared.model.evidence import LockState
 from shared.model.host import Worker
-from shared.model.work import Permit, Reason, Work
+from shared.model.work import SET_ASIDE, Permit, Reason, Work
 from shared.policy.binding import resolve
 from shared.policy.capacity import (
     POOL_AGENTS,
@@ -162,6 +162,8 @@ class Starts:
                 after, resume = max(after, resume, key=_order), None
             taken = [start.worker for start in plan.starts if start.work_id not in plan.holds]
             slots = [replace(slot, free=slot.free - taken.count(slot.id)) for slot in slots]
+            if all(wait.reason in SET_ASIDE for wait in written.waits) and not plan.starts:
+                window = WINDOW_MAX  # none of them is met again: the sooner they are aside, the better
         if after is not None:
             self._places[pool] = after
         self._tally.cut_short = True
@@ -179,7 +181,7 @@ class Starts:
         usage = tx.usage()
         full = frozenset() if after is None else full_scopes(usage, self._limits)
         quarantined = tx.quarantined()
-        page = tx.ready_page(pool, after=after, limit=window, skip_scopes=sorted(full), skip_bindings=quarantined)
+        page = tx.ready_page(pool, after=after, limit=window, skip_scopes=sorted(full))
         snapshots = {work.id: self._resolve(tx, work) for work in page.works}
         self._marks.note(tx.skipped)
         return Candidates(
@@ -254,9 +256,19 @@ class Starts:
             self._tally.count_claims(len(done.made))
             refused += done.held_back
             raced = raced or len(done.made) + len(done.held_back) < len(batch)
-        told = [*refused, *self._passed_over(found)]
+        aside = [wait for wait in refused if wait.reason in SET_ASIDE]
+        if aside:
+            self._store.write(partial(self._set_aside, waits=aside))
+            self._notes.written()
+        told = [*(wait for wait in refused if wait.reason not in SET_ASIDE), *self._passed_over(found)]
         self._notes.add([wait for wait in told if not _is_noted(wait, (*found.works, *found.passed))])
         return Written(tuple(refused), raced)
+
+    def _set_aside(self, tx: Tx, *, waits: Sequence[Wait]) -> None:
+        """Take them out of the queue, in this very pass: the next one may know more, and must not be told what this one thought."""
+        self._leadership.assert_in(tx)
+        self._notes.write_into(tx)
+        tx.hold_back(waits)
 
     def _passed_over(self, found: Candidates) -> list[Wait]:
         """Why those wait that stand for a full scope."""

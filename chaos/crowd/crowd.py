@@ -10,10 +10,11 @@ from pathlib import Path
 
 from chaos.crowd.copies import Columns, Copies
 from chaos.crowd.population import FULL_SCOPES, Population
-from chaos.crowd.site import DAY_US, Site, config_for
+from chaos.crowd.site import DAY_US, FAILING, Site, config_for
 from shared.clock import Clock
 from shared.ids import WorkId, work_of
 from shared.model.outcome import Declaration, declaration_of
+from shared.model.work import Reason
 
 ALIKE = "tick"
 TICKS = 8
@@ -45,6 +46,7 @@ def populated(home: Path, clock: Clock, population: Population) -> Crowd:
     site.back_off(site.run(backing), DAY_US)
     held, over = site.submit(), site.submit()
     site.store.write(lambda tx: tx.hold_work(held, by="uid 1000", reason="not now"))
+    gone, failing = site.submit(binding="gone"), site.submit_inheriting(FAILING)
     blocked, free = site.submit("full/0"), site.submit()
     with closing(Copies(home)) as copies:
         first = copies.works(finished, population.intents - 1)
@@ -54,6 +56,8 @@ def populated(home: Path, clock: Clock, population: Population) -> Crowd:
         copies.works(backing, population.backoff - 1)
         copies.works(held, population.held // 2 - 1)
         copies.works(over, population.held // 2, work=_over_budget())
+        copies.works(gone, population.aside // 2 - 1, work={"reason": f"'{Reason.UNSUPPORTED_GENERATION}'"})
+        copies.works(failing, population.aside // 2 - 1, work=_in_quarantine())
         scopes: Columns = {"scope": f"'full/' || (n.i % {FULL_SCOPES})"}
         copies.works(blocked, population.ready // 2 - 1, work=scopes)
         copies.works(free, population.ready // 2 - 1)
@@ -87,6 +91,10 @@ def _each_its_own() -> Columns:
     """Half by the key of one type of event, half by a type of their own."""
     odd = f"CASE WHEN n.i % 2 = 1 THEN '{APART}' ELSE 'event.' || n.i END"
     return {"event_type": odd, "correlate": "CASE WHEN n.i % 2 = 1 THEN 'k' || n.i END"}
+
+
+def _in_quarantine() -> Columns:
+    return {"reason": f"'{Reason.QUARANTINED}'", "reason_limit": f"'{FAILING}'"}
 
 
 def _over_budget() -> Columns:

@@ -15,6 +15,7 @@ class Population:
 
     Attributes:
         ready: Half in full scopes, which come first; the others could start, and come last.
+        aside: Ready, and before all of those: half name a binding that is gone, half lie in a scope whose binding is in quarantine.
         held: Half by a person, half over budget.
         backoff: Failed once, each with its timer.
         alike, apart: Parked: many on one event, and each on one of its own, by its key or by its type.
@@ -33,10 +34,11 @@ class Population:
     finished: int
     events: int
     budgets: int
+    aside: int
 
 
 SMALL = Population(
-    ready=100, held=10, backoff=10, alike=640, apart=10, intents=10, finished=100, events=1_000, budgets=3
+    ready=100, held=10, backoff=10, alike=640, apart=10, intents=10, finished=100, events=1_000, budgets=3, aside=10
 )
 GREAT = Population(
     ready=100_000,
@@ -48,4 +50,5 @@ GREAT = Population(
     finished=10_000,
     events=1_000_000,
     budgets=100,
+    aside=10_000,
 )

@@ -37,6 +37,8 @@ R = TypeVar("R")
 DAY_US = 86_400 * US_PER_S
 LEASE_US = DAY_US
 APPROVED = "approved"
+FAILING = "failing"
+"""A binding in quarantine, and the scope that all those lie in that take it from there."""
 SUCCEEDED = Ending(AttemptState.SUCCEEDED, 0, None, None, "S1", "ended")
 FAILED = Ending(AttemptState.FAILED, 7, FailureClass.KNOWN, "exit status 7", "S1", "ended")
 COMPLETED = WorkChange(WorkState.COMPLETED, None, None, 0)
@@ -45,6 +47,7 @@ COMPLETED = WorkChange(WorkState.COMPLETED, None, None, 0)
 def config_for(population: Population) -> Config:
     """What is configured: full scopes, room for a few more jobs, a binding that a person approves, budgets."""
     scopes = [ScopeConfig(f"full/{number}", 1) for number in range(FULL_SCOPES)]
+    scopes.append(ScopeConfig(FAILING, binding=FAILING))
     budgets = [Budget(unit, Decimal(10**9), Per.ALL, Period.DAY) for unit in ("turns", "attempts", "usd")]
     for number in range(population.budgets - len(budgets)):
         scopes.append(ScopeConfig(f"quiet/{number}"))
@@ -52,7 +55,7 @@ def config_for(population: Population) -> Config:
     return Config(
         Settings(job_concurrency=FULL_SCOPES + FREE_SLOTS, lease_us=LEASE_US),
         tuple(scopes),
-        (Binding(APPROVED, ("true",), approval=True),),
+        (Binding(APPROVED, ("true",), approval=True), Binding(FAILING, ("false",))),
         tuple(budgets),
     )
 
@@ -76,6 +79,7 @@ class Site:
         self.store = self._open()
         self._pids = itertools.count(500)
         self.store.write(lambda tx: tx.activate_config(config.to_json(), config.digest, str(home / "tenure.toml")))
+        self.store.write(lambda tx: tx.quarantine_binding(FAILING, by="uid 1000", reason="it fails"))
         self.worker = self._register()
         me = self.store.write(lambda tx: tx.next_incarnation("coordinator"))
         self._leadership = Leadership(
@@ -139,6 +143,11 @@ class Site:
         """One Work that runs `true`."""
         command = ("true",) if binding is None else None
         work = NewWork(scope, binding, command, (), "/", None, "uid 1000", priority)
+        return self.store.write(lambda tx: tx.submit(work, "jobs"))
+
+    def submit_inheriting(self, scope: str) -> WorkId:
+        """One Work that runs what its scope names."""
+        work = NewWork(scope, None, None, (), "/", None, "uid 1000")
         return self.store.write(lambda tx: tx.submit(work, "jobs"))
 
     def request(self, work_id: WorkId) -> ClaimRequest:

@@ -1,8 +1,8 @@
 """`tenure capacity`: limits of pools and scopes, who holds the slots now, and what waits for which reason.
 
 A slot is held from the claim until the stop is proven, so holders may have ended. `waiting` of a pool or scope is what its own
-limit held back: work held back by a scope counts in no pool, all that is ready in a full scope counts in it, and what no pass has
-looked at yet is listed as such.
+limit held back: work held back by a scope counts in no pool, all that is ready in a full scope counts in it, but for what another
+configuration or the end of a quarantine has to let go first, and what no pass has looked at yet is listed as such.
 
 Rule: requirements C01, C03–C05.
 """

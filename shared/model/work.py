@@ -51,6 +51,12 @@ class Reason(StrEnum):
     QUARANTINED = "quarantined"  # its binding keeps failing
 
 
+SET_ASIDE = (Reason.UNSUPPORTED_GENERATION, Reason.QUARANTINED)
+"""Reasons of ready Works that no free slot ends. What is held back so lies outside the queue, until another configuration is in
+force or the quarantine has ended.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class NewWork:
     """What a person or program asks to have done, once.

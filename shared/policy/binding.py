@@ -5,12 +5,12 @@ A Work takes the binding it names, else the one of the nearest scope up its chai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from shared.model.attempt import Snapshot
 from shared.model.settings import ONE_ATTEMPT, Binding, Config, Grant, pool_of, registration_of
-from shared.model.work import NewWork, Work, WorkKind
+from shared.model.work import NewWork, Reason, Work, WorkKind
 
 ISOLATED_EXECUTORS = frozenset({"shell", "agent", "claude-code"})
 """Executors that hold everything they launch until its pin."""
@@ -84,6 +84,16 @@ def resolve(
         continues=binding.continues and work.kind is WorkKind.STANDING,
         depth_max=settings.causal_depth,
     )
+
+
+def set_aside_for(work: Work, config: Config, quarantined: Collection[str]) -> tuple[Reason, str | None] | None:
+    """Why no free slot lets a Work start under a configuration, with the binding in quarantine if that is why; None: one may."""
+    binding = binding_of(work, config)
+    if isinstance(binding, Unresolved):
+        return Reason.UNSUPPORTED_GENERATION, None
+    if work.command is None and binding.name in quarantined:  # a command of its own is none of its binding's. Rule: F03
+        return Reason.QUARANTINED, binding.name
+    return None
 
 
 def choose_trigger(inputs: Sequence[int], before: int | None) -> int | None:

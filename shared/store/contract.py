@@ -19,7 +19,7 @@ Rule: design §4; requirements E03, E07, R07, R09, L01, V05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from shared.ids import AttemptId, Incarnation, WorkId
@@ -49,6 +49,7 @@ from shared.store.values import (
     Registration,
     ResumeRequest,
     Routine,
+    SetAside,
     Submission,
     UnreadableRow,
     Woken,
@@ -72,6 +73,7 @@ __all__ = [
     "Event",
     "ResumeRequest",
     "Routine",
+    "SetAside",
     "Submission",
     "Woken",
     "ReadTx",
@@ -117,8 +119,8 @@ class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
     def ready(
         self, pool: str, *, after: tuple[int, int] | None, limit: int, skip_scopes: Sequence[str] = ()
     ) -> list[Work]:
-        """Ready Works of a pool, highest priority first, then by `ready_seq`; only those behind `after` = (priority,
-        ready_seq) in that order; none of a scope in `skip_scopes` or below it.
+        """Ready Works in the queue of a pool, highest priority first, then by `ready_seq`; only those behind `after` = (priority,
+        ready_seq) in that order; none of a scope in `skip_scopes` or below it, and none that is set aside (`model.work.SET_ASIDE`).
         """
 
     def ready_page(
@@ -130,13 +132,17 @@ class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
         skip_scopes: Sequence[str] = (),
         look: int = 2_048,
         scopes: int = 256,
-        skip_bindings: Collection[str] = (),
     ) -> ReadyPage:
         """As `ready`, but bounded, so that a long queue of full scopes costs no more than a short one: what is not to be skipped is
         found by its scope, in the same order, when no more than `scopes` of those have ready Works, and else by a look at no more
-        than `look` ready Works. Also without those that name a binding of `skip_bindings` and are known to wait for the end of its
-        quarantine. Rule: S01, C02, F03.
+        than `look` ready Works. Rule: S01, C02.
         """
+
+    def set_aside(self, pool: str, *, after: tuple[int, int] | None, limit: int) -> SetAside:
+        """Ready Works outside the queue of a pool, in its order, behind a place in it."""
+
+    def out_of_quarantine(self, *, limit: int) -> list[WorkId]:
+        """Ready Works that are set aside for the quarantine of a binding that is in quarantine no more. Rule: F03."""
 
     def pending_inputs(self, work_id: WorkId, *, limit: int) -> list[int]:
         """Numbers of the Work's unconsumed inputs, in order."""
@@ -170,7 +176,7 @@ class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
         """Ready Works that a full pool or scope holds back, by (pool, that limit), counting at most `cap` of each."""
 
     def ready_below(self, scope: str, *, cap: int) -> int:
-        """Ready Works of a scope and of all below it, counting at most `cap` of each pool."""
+        """Works in the queue that lie in a scope or below it, counting at most `cap` of each pool."""
 
     def config(self, number: int | None = None) -> ConfigGeneration | None:
         """The named generation, or the active one."""
@@ -335,7 +341,10 @@ class Tx(ReadTx, WorkCommands, WaitTransitions, StopTransitions, AgentTransition
         """
 
     def hold_back(self, waits: Sequence[Wait]) -> None:
-        """Record why ready Works do not start; writes only what changed. *leader*"""
+        """Record why ready Works do not start; writes only what changed. A reason of `SET_ASIDE` takes them out of the queue. *leader*"""
+
+    def requeue(self, work_ids: Sequence[WorkId]) -> None:
+        """Put Works that are set aside back into the queue, at the place they had: what held them back may do so no more. *leader*"""
 
     def record_pass(self, record: PassRecord) -> None:
         """*leader* Keeps the last 1,000."""

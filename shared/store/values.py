@@ -206,6 +206,20 @@ class ReadyPage:
 
 
 @dataclass(frozen=True, slots=True)
+class SetAside:
+    """Ready Works outside the queue, found by one bounded look, in the order of the queue.
+
+    Attributes:
+        works: Those of `ids` that can be read.
+        end: As in `ReadyPage`.
+    """
+
+    ids: tuple[WorkId, ...]
+    works: tuple[Work, ...]
+    end: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Recoverable:
     """An unfinished attempt without a live lease, which recovery may claim.
 

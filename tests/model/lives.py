@@ -17,7 +17,7 @@ from shared.model.attempt import AttemptState, Ending, Exclusion, LeaseKey
 from shared.model.event import NewEvent
 from shared.model.instant import US_PER_S
 from shared.model.stop import StopResult
-from shared.model.work import Reason, WorkChange, WorkKind, WorkState
+from shared.model.work import SET_ASIDE, Reason, WorkChange, WorkKind, WorkState
 from shared.policy.capacity import Wait
 from shared.policy.lease import budget_left_us
 from shared.policy.steps import is_final_attempt, is_final_work
@@ -388,13 +388,22 @@ class Lives(Machine):
         self.world.as_leader(lambda tx: tx.carry_timers())
         self.world.as_leader(lambda tx: tx.revoke_unaccepted(accept_timeout_us=ACCEPT_US))
 
-    @rule(number=st.integers(1, 12), reason=st.sampled_from([Reason.NO_WORKER, Reason.CAPACITY_SCOPE]))
+    @rule(number=st.integers(1, 12), reason=st.sampled_from([Reason.NO_WORKER, Reason.CAPACITY_SCOPE, *SET_ASIDE]))
     def hold_back(self, number: int, reason: Reason) -> None:
         name = WorkId(f"w{number}")
         self.world.as_leader(lambda tx: tx.hold_back([Wait(name, reason, "ops")]))
         found = self.world.store.read(lambda tx: tx.work(name))
         assert found is None or (found.reason is reason) or found.state is not WorkState.READY
+        self.requeue()
         self.configure(number % 2)
+
+    def requeue(self) -> None:
+        """What is ready is in the queue, or set aside, and never both."""
+        aside = self.world.store.read(lambda tx: tx.set_aside("jobs", after=None, limit=64)).ids
+        queued = {work.id for work in self.world.ready()}
+        assert not queued & set(aside)
+        self.world.as_leader(lambda tx: tx.requeue(aside))
+        assert {work.id for work in self.world.ready()} == queued | set(aside)
 
     @rule(number=st.integers(1, 3), again=st.booleans())
     def mark_row(self, number: int, again: bool) -> None:

@@ -313,6 +313,13 @@ def _record_clock_jump(world: World) -> Transition:
     return world.led(lambda tx: tx.record_clock_jump(7, offset_us=1))
 
 
+@scene("requeue")
+def _requeue(world: World) -> Transition:
+    work_id = world.submit()
+    world.as_leader(lambda tx: tx.hold_back([Wait(work_id, Reason.UNSUPPORTED_GENERATION, None)]))
+    return world.led(lambda tx: tx.requeue([work_id]))
+
+
 @scene("carry_timers")
 def _carry_timers(world: World) -> Transition:
     world.ended(world.worker(), FAILED, BACKED_OFF)

@@ -8,15 +8,18 @@ from dataclasses import replace
 
 import pytest
 
+from chaos.crowd.copies import Copies
 from chaos.crowd.costs import Cost, cost_of
 from chaos.crowd.crowd import Crowd, populated
 from chaos.crowd.population import GREAT, SMALL
-from chaos.crowd.steps import STEPS
+from chaos.crowd.steps import STEPS, pass_once
+from coordinator.starts import WINDOW_MAX, WINDOWS_MAX
 from shared.clock import VirtualClock
 from shared.commands import capacity, findings_rows, status
 from shared.commands.doctor import examine_store
 from shared.commands.open_home import OpenHome
 from shared.home import Home
+from shared.model.work import Reason
 from shared.store.sqlite import readable
 from shared.store.sqlite.connection import Row
 from shared.store.sqlite.driver import sqlite3
@@ -79,6 +82,32 @@ def test_a_step_costs_the_same_on_a_great_store(costs: dict[str, tuple[Cost, Cos
     small, great = costs[name]
 
     assert is_flat(small, great, counting=COUNTED.get(name, 0)), (small, great)
+
+
+@pytest.mark.req("S01", "C04")
+def test_many_that_nothing_lets_start_are_looked_at_once_by_bounded_passes_and_then_no_more() -> None:
+    many = 10_000
+    with ram_folder() as folder:
+        crowd = populated(folder / "home", VirtualClock(), replace(SMALL, ready=10))
+        site = crowd.site
+        gone = site.submit(binding="gone", priority=1)
+        pass_once(site)
+        at_rest = counted(crowd, "pass_over_a_full_pool")
+        with closing(Copies(folder / "home")) as copies:
+            copies.works(gone, many, work={"reason": "NULL"})
+
+        costs, dues = [], [0]
+        site.coordinator.notice_decision()
+        while dues[-1] <= site.clock.now().mono_us:
+            costs.append(cost_of(site, lambda: dues.append(site.coordinator.step())))
+
+        waiting = site.store.read(lambda tx: tx.ready_counts(cap=2 * many))
+        assert waiting["jobs", Reason.UNSUPPORTED_GENERATION] > many, "each has been told why"
+        assert 2 * len(costs) < many / WINDOW_MAX, "each pass gets on by much"
+        assert max(cost.statements for cost in costs) < 8 * WINDOWS_MAX * WINDOW_MAX, "and is bounded"
+        after = counted(crowd, "pass_over_a_full_pool")
+        assert is_flat(at_rest, after), (at_rest, after)
+        site.close()
 
 
 @pytest.mark.req("V04")

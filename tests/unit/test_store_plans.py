@@ -147,6 +147,19 @@ PLANS: dict[str, tuple[str, set[str]]] = {
         ready_reads.READY_AT,
         {"SEARCH work USING INDEX work_ready (pool=? AND priority=? AND ready_seq=?)"},
     ),
+    "set aside, first": (ready_reads.ASIDE_FIRST, {"SEARCH work USING INDEX work_aside (pool=?)"}),
+    "set aside, same priority": (
+        ready_reads.ASIDE_SAME,
+        {"SEARCH work USING INDEX work_aside (pool=? AND priority=? AND ready_seq>?)"},
+    ),
+    "set aside, lower priority": (
+        ready_reads.ASIDE_LOWER,
+        {"SEARCH work USING INDEX work_aside (pool=? AND priority<?)"},
+    ),
+    "set aside for the quarantine of one binding": (
+        ready_reads.OF_LIMIT,
+        {"SEARCH work USING INDEX work_waiting (pool=? AND reason=? AND reason_limit=?)"},
+    ),
     "what is left for a person": (
         reads.IDLE_NEEDS_PERSON,
         {

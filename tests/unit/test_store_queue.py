@@ -15,9 +15,11 @@ from shared.errors import StoreBusyError, StoreUnavailableError
 from shared.ids import AttemptId, Incarnation
 from shared.model.attempt import Lease
 from shared.model.instant import Instant
+from shared.model.work import SET_ASIDE, Reason
 from shared.policy.lease import accept_timeout_us, is_live
 from shared.store.sqlite.driver import sqlite3
-from shared.store.sqlite.fragments import ACCEPT_BY, LIVE, NOT_LIVE
+from shared.store.sqlite.fragments import ACCEPT_BY, LIVE, NOT_LIVE, QUEUED
+from shared.store.sqlite.fragments import SET_ASIDE as SET_ASIDE_SQL
 from shared.store.sqlite.queue import Queue
 from shared.store.sqlite.store import open_store
 from tests.support.stores import SQLITE, World, ram_folder
@@ -175,3 +177,15 @@ def test_the_accept_timeout_in_sql_is_the_one_of_the_policy(lease_us: int) -> No
 
     connection.close()
     assert due == 7 + accept_timeout_us(lease_us)
+
+
+@pytest.mark.parametrize("reason", [None, *Reason])
+def test_the_reasons_outside_the_queue_are_those_of_the_model(reason: Reason | None) -> None:
+    connection = sqlite3.connect(":memory:")
+
+    queued, aside = connection.execute(
+        f"SELECT {QUEUED}, {SET_ASIDE_SQL} FROM (SELECT ? AS reason)", (reason,)
+    ).fetchone()
+
+    connection.close()
+    assert (bool(queued), bool(aside)) == (reason not in SET_ASIDE, reason in SET_ASIDE)

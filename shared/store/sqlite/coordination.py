@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shared.boundary import Boundary
-from shared.ids import AttemptId, attempt_id
+from shared.ids import AttemptId, WorkId, attempt_id
 from shared.model.attempt import AttemptState
 from shared.model.host import PASSES_KEPT, PassRecord
 from shared.model.work import Permit, Reason, Work, WorkState
@@ -14,6 +14,7 @@ from shared.policy.causality import depth_of_segment
 from shared.policy.steps import WorkEvent, step_work
 from shared.store.contract import Claimed, ClaimRefused, ClaimRequest, UnreadableRow
 from shared.store.sqlite.charging import A_TURN, Charging
+from shared.store.sqlite.fragments import SET_ASIDE
 from shared.store.values import ClaimHeld
 
 FOREIGN_LEASES = """SELECT attempt_id FROM lease
@@ -41,6 +42,8 @@ CONSUME_INPUT = (
 SET_DEPTH = "UPDATE attempt SET depth = ? WHERE id = ?"
 HOLD_BACK = """UPDATE work SET reason = :reason, reason_limit = :limit, revision = revision + 1
   WHERE id = :work AND state IN ('ready', 'waiting') AND (reason IS NOT :reason OR reason_limit IS NOT :limit)"""
+REQUEUE = f"""UPDATE work SET reason = NULL, reason_limit = NULL, revision = revision + 1
+  WHERE id = ? AND state = 'ready' AND {SET_ASIDE}"""
 INSERT_RECORD = """INSERT INTO pass (generation, trigger, due_at_us, started_at_us, duration_us, planned, claimed,
     dispatched, recovered, revoked, waiting_jobs, waiting_agents, cut_short, clock_jump_us, error)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq"""
@@ -197,6 +200,13 @@ class Coordination(Charging):
         self._note(Boundary.PASS_COMMIT)
         for wait in waits:
             self._db.rows(HOLD_BACK, {"work": wait.work_id, "reason": wait.reason, "limit": wait.limit})
+
+    def requeue(self, work_ids: Sequence[WorkId]) -> None:
+        """See `Tx.requeue`."""
+        self._require_leading()
+        self._note(Boundary.PASS_COMMIT)
+        for work_id in work_ids:
+            self._db.rows(REQUEUE, (work_id,))
 
     def record_pass(self, record: PassRecord) -> None:
         """See `Tx.record_pass`."""

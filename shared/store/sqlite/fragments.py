@@ -29,5 +29,11 @@ RECOVERABLE = "(ended_at_us IS NULL AND state NOT IN ('parked', 'recovery_requir
 SUSPECT = "(attempt.ended_at_us IS NULL AND attempt.workers_lost_in_row > 0)"
 """An attempt whose last holder died."""
 
+SET_ASIDE = "reason IN ('unsupported_generation', 'quarantined')"
+"""A ready Work outside the queue; `model.work.SET_ASIDE` in SQL (a test compares the two)."""
+
+QUEUED = f"(reason IS NULL OR NOT {SET_ASIDE})"
+"""A ready Work in the queue. Partial indexes say it in these very words: SQLite uses none whose condition it has to prove."""
+
 CHARGE = "budget_us = :budget, budget_since_mono_us = :mono, budget_boot_id = :boot, budget_since_at_us = :wall"
 """What ends an attempt's open segment charges the attempt for it, in the same UPDATE."""

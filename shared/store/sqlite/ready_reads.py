@@ -8,14 +8,16 @@ SQLite reads all of a partial index for a `min`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shared.ids import WorkId
 from shared.model.settings import scope_chain
-from shared.model.work import Work
-from shared.store.contract import ReadyPage
+from shared.model.work import Reason, Work
+from shared.store.contract import ReadyPage, SetAside
 from shared.store.sqlite import rows
+from shared.store.sqlite.fragments import QUEUED, SET_ASIDE
 from shared.store.sqlite.wait_reads import WaitReads
 
 READY_LOOK = 2_048
@@ -24,28 +26,28 @@ SCOPES_LOOK = 256
 """So many scopes with ready Works are looked at one by one; where there are more, the queue is walked instead."""
 SCOPE_STRIDE = 8
 
-_QUARANTINED = "CASE WHEN reason = 'quarantined' AND reason_limit = binding THEN binding END AS quarantined"
-"""The binding whose quarantine holds the Work back; only where it names that itself, so that nothing but a release can lift it."""
-READY_SAME_PRIORITY = """SELECT * FROM work WHERE state = 'ready' AND pool = :pool AND priority = :priority AND ready_seq > :seq
-  {skip} ORDER BY ready_seq LIMIT :limit + 0"""
-READY_LOWER = """SELECT * FROM work WHERE state = 'ready' AND pool = :pool AND priority < :priority
-  {skip} ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
-READY_FIRST = """SELECT * FROM work WHERE state = 'ready' AND pool = :pool
-  {skip} ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
-READY_PLACES_FIRST = f"""SELECT priority, ready_seq, scope, {_QUARANTINED} FROM work WHERE state = 'ready' AND pool = :pool
-  ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
-READY_PLACES_SAME = f"""SELECT priority, ready_seq, scope, {_QUARANTINED} FROM work WHERE state = 'ready' AND pool = :pool
-  AND priority = :priority AND ready_seq > :seq ORDER BY ready_seq LIMIT :limit + 0"""
-READY_PLACES_LOWER = f"""SELECT priority, ready_seq, scope, {_QUARANTINED} FROM work WHERE state = 'ready' AND pool = :pool
-  AND priority < :priority ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
-READY_AT = "SELECT * FROM work WHERE state = 'ready' AND pool = :pool AND priority = :priority AND ready_seq = :seq"
-_OF_SCOPE = "FROM work INDEXED BY work_scope WHERE state = 'ready' AND pool = :pool AND scope"
+_IN_QUEUE = f"FROM work WHERE state = 'ready' AND {QUEUED} AND pool = :pool"
+_BY_PLACE = "ORDER BY priority DESC, ready_seq LIMIT :limit + 0"
+READY_SAME_PRIORITY = f"""SELECT * {_IN_QUEUE} AND priority = :priority AND ready_seq > :seq
+  {{skip}} ORDER BY ready_seq LIMIT :limit + 0"""
+READY_LOWER = f"SELECT * {_IN_QUEUE} AND priority < :priority {{skip}} {_BY_PLACE}"
+READY_FIRST = f"SELECT * {_IN_QUEUE} {{skip}} {_BY_PLACE}"
+READY_PLACES_FIRST = f"SELECT priority, ready_seq, scope {_IN_QUEUE} {_BY_PLACE}"
+READY_PLACES_SAME = f"""SELECT priority, ready_seq, scope {_IN_QUEUE} AND priority = :priority AND ready_seq > :seq
+  ORDER BY ready_seq LIMIT :limit + 0"""
+READY_PLACES_LOWER = f"SELECT priority, ready_seq, scope {_IN_QUEUE} AND priority < :priority {_BY_PLACE}"
+READY_AT = f"SELECT * {_IN_QUEUE} AND priority = :priority AND ready_seq = :seq"
+_ASIDE = f"FROM work WHERE state = 'ready' AND {SET_ASIDE} AND pool = :pool"
+ASIDE_FIRST = f"SELECT * {_ASIDE} {_BY_PLACE}"
+ASIDE_SAME = f"SELECT * {_ASIDE} AND priority = :priority AND ready_seq > :seq ORDER BY ready_seq LIMIT :limit + 0"
+ASIDE_LOWER = f"SELECT * {_ASIDE} AND priority < :priority {_BY_PLACE}"
+_OF_SCOPE = f"FROM work INDEXED BY work_scope WHERE state = 'ready' AND {QUEUED} AND pool = :pool AND scope"
 _IN_SCOPES = "ORDER BY scope, priority DESC, ready_seq LIMIT 1"
 SCOPE_BEHIND = f"SELECT scope, priority, ready_seq {_OF_SCOPE} > :scope {_IN_SCOPES}"
 SCOPE_FROM = f"SELECT scope, priority, ready_seq {_OF_SCOPE} >= :scope {_IN_SCOPES}"
-SCOPE_SAME = f"""SELECT priority, ready_seq, {_QUARANTINED} {_OF_SCOPE} = :scope AND priority = :priority AND ready_seq > :seq
+SCOPE_SAME = f"""SELECT priority, ready_seq {_OF_SCOPE} = :scope AND priority = :priority AND ready_seq > :seq
   ORDER BY ready_seq LIMIT :limit + 0"""
-SCOPE_LOWER = f"""SELECT priority, ready_seq, {_QUARANTINED} {_OF_SCOPE} = :scope AND priority < :priority
+SCOPE_LOWER = f"""SELECT priority, ready_seq {_OF_SCOPE} = :scope AND priority < :priority
   ORDER BY priority DESC, ready_seq LIMIT :limit + 0"""
 COUNT_SCOPE = f"SELECT count(*) FROM (SELECT 1 {_OF_SCOPE} = :scope LIMIT :cap + 0)"
 COUNT_BELOW = f"SELECT count(*) FROM (SELECT 1 {_OF_SCOPE} >= :from AND scope < :to LIMIT :cap + 0)"
@@ -56,6 +58,7 @@ NEXT_REASON = f"SELECT reason {_WAITING} > ? ORDER BY reason LIMIT 1"
 NEXT_LIMIT = f"SELECT reason_limit {_WAITING} = ? AND reason_limit > ? ORDER BY reason_limit LIMIT 1"
 COUNT_UNMARKED = f"SELECT count(*) FROM (SELECT 1 {_WAITING} IS NULL LIMIT ? + 0)"
 COUNT_REASON = f"SELECT count(*) FROM (SELECT 1 {_WAITING} = ? LIMIT ? + 0)"
+OF_LIMIT = f"SELECT id {_WAITING} = ? AND reason_limit = ? ORDER BY priority DESC, ready_seq LIMIT ? + 0"
 COUNT_LIMIT = f"SELECT count(*) FROM (SELECT 1 {_WAITING} = ? AND reason_limit = ? LIMIT ? + 0)"
 
 Place = tuple[int, int]
@@ -98,7 +101,6 @@ class ReadyReads(WaitReads):
         skip_scopes: Sequence[str] = (),
         look: int = READY_LOOK,
         scopes: int = SCOPES_LOOK,
-        skip_bindings: Collection[str] = (),
     ) -> ReadyPage:
         """See `ReadTx.ready_page`. Reads the row of nothing but what it gives back."""
         skipped = frozenset(skip_scopes)
@@ -107,11 +109,9 @@ class ReadyReads(WaitReads):
         while len(works) < limit and looked < look:
             wanted = min(READY_STRIDE, look - looked)
             places = self._ready_places(pool, after, wanted)
-            for priority, seq, scope, quarantined in places:
+            for priority, seq, scope in places:
                 after = (priority, seq)
                 looked += 1
-                if quarantined in skip_bindings:
-                    continue
                 if not isinstance(scope, str) or skipped.isdisjoint(scope_chain(scope)):
                     works += self._ready_at(pool, after)
                     if len(works) == limit:
@@ -121,7 +121,7 @@ class ReadyReads(WaitReads):
             if by_scope and after is not None:
                 by_scope, found = False, self._by_scopes(pool, skipped, scopes)
                 if found is not None:
-                    return self._page_of(pool, found, after, works, limit, look, skip_bindings)
+                    return self._page_of(pool, found, after, works, limit, look)
         return ReadyPage(tuple(works), after)
 
     def _ready_at(self, pool: str, place: Place) -> list[Work]:
@@ -130,7 +130,7 @@ class ReadyReads(WaitReads):
         assert row is not None, "one snapshot"
         return self._readable([row], rows.work_of_row)
 
-    def _ready_places(self, pool: str, after: Place | None, limit: int) -> list[tuple[int, int, Any, str | None]]:
+    def _ready_places(self, pool: str, after: Place | None, limit: int) -> list[tuple[int, int, Any]]:
         params: dict[str, object] = {"pool": pool, "limit": limit}
         if after is None:
             return [tuple(row) for row in self._db.rows(READY_PLACES_FIRST, params)]
@@ -169,21 +169,19 @@ class ReadyReads(WaitReads):
         works: list[Work],
         limit: int,
         look: int,
-        skip_bindings: Collection[str],
     ) -> ReadyPage:
         """Fill a page with what comes next in the scopes that are open, in the order of the queue."""
         passed = tuple(work for place in scopes.passed.values() for work in self._ready_at(pool, place))
         queues = [self._places_of(pool, scope, after) for scope in scopes.open]
-        for looked, (below, seq, quarantined) in enumerate(heapq.merge(*queues), 1):
+        for looked, (below, seq) in enumerate(heapq.merge(*queues), 1):
             place = (-below, seq)
-            if quarantined not in skip_bindings:
-                works += self._ready_at(pool, place)
+            works += self._ready_at(pool, place)
             if len(works) == limit or looked == look:
                 return ReadyPage(tuple(works), place, passed)
         return ReadyPage(tuple(works), None, passed)
 
-    def _places_of(self, pool: str, scope: str, after: Place) -> Iterator[tuple[int, int, str | None]]:
-        """Places in one scope behind that one, as (-priority, ready_seq, binding in quarantine), which sort as the queue does."""
+    def _places_of(self, pool: str, scope: str, after: Place) -> Iterator[tuple[int, int]]:
+        """Places in one scope behind that one, as (-priority, ready_seq), which sort as the queue does."""
         params: dict[str, object] = {"pool": pool, "scope": scope, "limit": SCOPE_STRIDE}
         while True:
             params |= {"priority": after[0], "seq": after[1]}
@@ -192,7 +190,32 @@ class ReadyReads(WaitReads):
                 return
             for row in found:
                 after = (row["priority"], row["ready_seq"])
-                yield -after[0], after[1], row["quarantined"]
+                yield -after[0], after[1]
+
+    def set_aside(self, pool: str, *, after: Place | None, limit: int) -> SetAside:
+        """See `ReadTx.set_aside`."""
+        params: dict[str, object] = {"pool": pool, "limit": limit}
+        if after is None:
+            found = self._db.rows(ASIDE_FIRST, params)
+        else:
+            params |= {"priority": after[0], "seq": after[1]}
+            found = self._db.rows(ASIDE_SAME, params)
+            if len(found) < limit:
+                found += self._db.rows(ASIDE_LOWER, params | {"limit": limit - len(found)})
+        end = (found[-1]["priority"], found[-1]["ready_seq"]) if len(found) == limit else None
+        works = tuple(self._readable(found, rows.work_of_row))
+        return SetAside(tuple(WorkId(row["id"]) for row in found), works, end)
+
+    def out_of_quarantine(self, *, limit: int) -> list[WorkId]:
+        """See `ReadTx.out_of_quarantine`."""
+        found: list[WorkId] = []
+        quarantined = self.quarantined()
+        for pool in self._ready_pools():
+            for binding in self._limits(pool, Reason.QUARANTINED):
+                if binding not in quarantined and len(found) < limit:
+                    works = self._db.rows(OF_LIMIT, (pool, Reason.QUARANTINED, binding, limit - len(found)))
+                    found += [WorkId(row["id"]) for row in works]
+        return found
 
     def ready_counts(self, *, cap: int) -> dict[tuple[str, str | None], int]:
         """See `ReadTx.ready_counts`."""
@@ -209,11 +232,9 @@ class ReadyReads(WaitReads):
         counts: dict[tuple[str, str], int] = {}
         for pool in self._ready_pools():
             for reason in self._reasons(pool):
-                limit = self._db.value(NEXT_LIMIT, (pool, reason, ""))
-                while limit is not None:
+                for limit in self._limits(pool, reason):
                     counted = self._db.value(COUNT_LIMIT, (pool, reason, limit, cap))
                     counts[pool, limit] = counts.get((pool, limit), 0) + counted
-                    limit = self._db.value(NEXT_LIMIT, (pool, reason, limit))
         return counts
 
     def ready_below(self, scope: str, *, cap: int) -> int:
@@ -235,3 +256,9 @@ class ReadyReads(WaitReads):
         while reason is not None:
             yield reason
             reason = self._db.value(NEXT_REASON, (pool, reason))
+
+    def _limits(self, pool: str, reason: str) -> Iterator[str]:
+        limit = self._db.value(NEXT_LIMIT, (pool, reason, ""))
+        while limit is not None:
+            yield limit
+            limit = self._db.value(NEXT_LIMIT, (pool, reason, limit))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shared.model.attempt import SEGMENTS_KEPT
 from shared.store.sqlite import schema_agents, schema_waits
-from shared.store.sqlite.fragments import RECOVERABLE, SLOT, SUSPECT, UNEXCLUDED
+from shared.store.sqlite.fragments import QUEUED, RECOVERABLE, SET_ASIDE, SLOT, SUSPECT, UNEXCLUDED
 from shared.store.sqlite.schema_budgets import BUDGET_FENCES, BUDGET_INDEXES, BUDGET_TABLES
 
 APPLICATION_ID = 0x746E7572  # "tnur"
@@ -162,9 +162,10 @@ TABLES = (
 )
 
 INDEXES = (
-    "CREATE INDEX work_ready ON work (pool, priority DESC, ready_seq, scope, reason, reason_limit, binding) WHERE state = 'ready'",
-    "CREATE INDEX work_scope ON work (pool, scope, priority DESC, ready_seq, reason, reason_limit, binding) WHERE state = 'ready'",
-    "CREATE INDEX work_waiting ON work (pool, reason, reason_limit) WHERE state = 'ready'",
+    f"CREATE INDEX work_ready ON work (pool, priority DESC, ready_seq, scope, reason) WHERE state = 'ready' AND {QUEUED}",
+    f"CREATE INDEX work_scope ON work (pool, scope, priority DESC, ready_seq, reason) WHERE state = 'ready' AND {QUEUED}",
+    f"CREATE INDEX work_aside ON work (pool, priority DESC, ready_seq) WHERE state = 'ready' AND {SET_ASIDE}",
+    "CREATE INDEX work_waiting ON work (pool, reason, reason_limit, priority DESC, ready_seq) WHERE state = 'ready'",
     "CREATE INDEX work_state ON work (state, number)",
     "CREATE INDEX work_held ON work (reason, number) WHERE state = 'held'",
     "CREATE INDEX work_quarantined ON work (number) WHERE state = 'ready' AND reason = 'quarantined'",

@@ -12,7 +12,7 @@ from shared.model.instant import US_PER_S
 from shared.model.settings import DEFAULT
 from shared.model.work import Reason, WorkState
 from shared.policy.capacity import Wait
-from shared.store.contract import ReadyPage, Tx
+from shared.store.contract import ReadyPage, SetAside, Tx
 from tests.contract.store_cases import case
 from tests.support.passes import pass_record
 from tests.support.stores import (
@@ -112,27 +112,50 @@ def what_lies_behind_full_scopes_is_found_in_one_look(world: World) -> None:
 
 
 @case(pytest.mark.req("F03", "S01"))
-def what_names_a_binding_in_quarantine_and_is_marked_so_is_passed_over(world: World) -> None:
-    bad = replace(new_work(priority=1), binding="bad", command=None)
-    marked, unmarked, full = [world.store.write(lambda tx: tx.submit(bad, "jobs")) for _ in range(3)]
-    inherits, free = world.submit(priority=1), world.submit(scope="open")
-    waits = [Wait(work_id, Reason.QUARANTINED, "bad") for work_id in (marked, inherits)]
-    world.as_leader(lambda tx: tx.hold_back([*waits, Wait(full, Reason.CAPACITY_SCOPE, "bad")]))
+def what_is_set_aside_lies_outside_the_queue_and_comes_back_at_its_place(world: World) -> None:
+    before, gone, bad, capacity, after = (world.submit(scope=f"s{number}") for number in range(5))
+    urgent = world.submit(priority=1)
+    waits = [Wait(gone, Reason.UNSUPPORTED_GENERATION, None), Wait(bad, Reason.QUARANTINED, "bad")]
+    waits += [Wait(capacity, Reason.CAPACITY_SCOPE, "full"), Wait(urgent, Reason.QUARANTINED, "bad")]
 
-    def found(*bindings: str, scopes: tuple[str, ...] = (), look: int = 9) -> list[str]:
-        page = world.store.read(
-            lambda tx: tx.ready_page(
-                "jobs", after=None, limit=9, skip_scopes=scopes, look=look, skip_bindings=frozenset(bindings)
-            )
-        )
+    def queue(*skip: str) -> list[str]:
+        page = world.store.read(lambda tx: tx.ready_page("jobs", after=None, limit=9, skip_scopes=skip, look=2))
         return [work.id for work in page.works]
 
-    everything = [marked, unmarked, full, inherits, free]
-    assert found("bad") == [unmarked, full, inherits, free], "what inherits it may run another one meanwhile"
-    assert found("bad", scopes=("full",), look=1) == [unmarked], (
-        "also where scopes are passed over, and no further than that"
-    )
-    assert found() == found("other") == everything, "the control: once it is released, or another one is in quarantine"
+    def aside(at: tuple[int, int] | None, limit: int) -> SetAside:
+        return world.store.read(lambda tx: tx.set_aside("jobs", after=at, limit=limit))
+
+    everything = [urgent, before, gone, bad, capacity, after]
+    assert [work.id for work in world.ready(limit=9)] == everything, "the control: nothing is set aside yet"
+    world.as_leader(lambda tx: tx.hold_back(waits))
+
+    assert [work.id for work in world.ready(limit=9)] == [before, capacity, after]
+    assert queue("none") == [before, capacity, after], "also where scopes are passed over"
+    first = aside(None, 2)
+    assert (first.ids, [work.id for work in first.works]) == ((urgent, gone), [urgent, gone])
+    assert (aside(first.end, 2).ids, aside(first.end, 2).end) == ((bad,), None)
+    assert world.store.read(lambda tx: tx.set_aside("agents", after=None, limit=9)).ids == ()
+    assert world.store.read(lambda tx: tx.ready_below("s1", cap=9)) == 0
+    world.as_leader(lambda tx: tx.requeue([gone, bad, urgent, capacity, WorkId("w99")]))
+    assert [work.id for work in world.ready(limit=9)] == everything
+    told = [Reason.CAPACITY_SCOPE if work_id == capacity else None for work_id in everything]
+    assert [world.work(work_id).reason for work_id in everything] == told, "what is in the queue keeps its reason"
+
+
+@case(pytest.mark.req("F03", "S01"))
+def what_was_set_aside_for_a_quarantine_that_has_ended_is_found(world: World) -> None:
+    works = [world.submit() for _ in range(5)]
+    for binding in ("bad", "worse"):
+        world.store.write(lambda tx, name=binding: tx.quarantine_binding(name, by="t", reason="r"))  # type: ignore[misc]
+    waits = [Wait(work_id, Reason.QUARANTINED, "worse" if work_id == works[0] else "bad") for work_id in works[:4]]
+    world.as_leader(lambda tx: tx.hold_back([*waits, Wait(works[4], Reason.CAPACITY_SCOPE, "bad")]))
+
+    def out(limit: int) -> list[str]:
+        return world.store.read(lambda tx: list(tx.out_of_quarantine(limit=limit)))
+
+    assert out(9) == [], "the control: both are in quarantine"
+    world.store.write(lambda tx: tx.release_binding("bad", by="t", reason="r"))
+    assert (out(9), out(2)) == (works[1:4], works[1:3])
 
 
 @case(pytest.mark.req("C03", "C05"))
