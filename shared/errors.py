@@ -198,6 +198,13 @@ class IndeterminateError(TenureError):
     pause_ms = 50
 
 
+class NotWrittenError(TenureError):
+    """A commit whose answer was unknown turned out not to be in the store: nothing was written, and the same again may succeed."""
+
+    code = "not_written"
+    pause_ms = 50
+
+
 class FenceViolationError(TenureError):
     """The schema's second defence refused a write that our own code should never have sent: a bug; never retried."""
 

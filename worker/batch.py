@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shared.errors import IndeterminateError, RefusedError
+from shared.errors import IndeterminateError, NotWrittenError, RefusedError
 from shared.store.contract import ReadTx, Store, Tx
 
-NOT_WRITTEN = "not_written"
-"""Code of what is no word of the state: the same again may succeed."""
+Undone = RefusedError | NotWrittenError
+"""Why nothing of a change was written: the state says no, or its commit never came to the store, which says nothing of the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,13 @@ class Change:
     Attributes:
         apply: The transition; may run more than once.
         done: Called once, after the commit that holds it.
-        refused: Called once instead, when the store refused it, or its commit did not reach the store (code `NOT_WRITTEN`):
-            nothing of it was written.
+        undone: Called once instead, when the store refused it, or its commit did not reach the store: nothing of it was written.
         happened: After an unknown commit: whether the store holds it and it is still in force.
     """
 
     apply: Callable[[Tx], None]
     done: Callable[[], None]
-    refused: Callable[[RefusedError], None]
+    undone: Callable[[Undone], None]
     happened: Callable[[ReadTx], bool]
 
 
@@ -64,8 +63,8 @@ class Batch:
             try:
                 self._store.write(writing)
             except RefusedError as error:
-                self._pending = writing.without_refused()
-                writing.refused.refused(error)
+                self._pending = writing.without_reached()
+                writing.reached.undone(error)
             except IndeterminateError:
                 self._unknown, self._pending = writing.changes, []
                 self._look_up()
@@ -80,7 +79,7 @@ class Batch:
             if self._store.read(change.happened):
                 change.done()
             else:
-                change.refused(RefusedError("its commit did not reach the store", code=NOT_WRITTEN))
+                change.undone(NotWrittenError("its commit did not reach the store"))
             self._unknown.pop(0)
 
 
@@ -97,8 +96,8 @@ class _Writing:
             change.apply(tx)
 
     @property
-    def refused(self) -> Change:
+    def reached(self) -> Change:
         return self.changes[self._reached]
 
-    def without_refused(self) -> list[Change]:
+    def without_reached(self) -> list[Change]:
         return self.changes[: self._reached] + self.changes[self._reached + 1 :]

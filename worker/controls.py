@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from shared.errors import LeaseLostError, RefusedError
+from shared.errors import LeaseLostError
 from shared.ids import AttemptId
 from shared.model.attempt import LeaseKey
 from shared.model.instant import US_PER_MS
 from shared.model.intent import Delivered, DueIntent, Fate
 from shared.process.channel import Handed, Word
 from shared.store.contract import ReadTx, Tx
-from worker.batch import Change
+from worker.batch import Change, Undone
 from worker.holding import Holding, Phase
 from worker.pool import Completion
 from worker.ports import Ports
@@ -119,7 +119,7 @@ class Controls:
             for number, handed in results.items():
                 tx.acknowledge(key, number, token=current.tokens[number], result=handed.result, why=handed.why)
 
-        def refused(error: RefusedError) -> None:
+        def undone(error: Undone) -> None:
             if isinstance(error, LeaseLostError):
                 self._forget(current)  # whoever holds it now hands over again, under the same identities
             else:
@@ -138,7 +138,7 @@ class Controls:
             log.info("input.handed_over", extra={"attempt": key.attempt_id, "epoch": key.epoch, "count": len(results)})
             self._forget(current)
 
-        return Change(apply, told, refused, happened)
+        return Change(apply, told, undone, happened)
 
     def _forget(self, current: Round) -> None:
         if self._rounds.get(current.key.attempt_id) is current:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import logging
 
-from shared.errors import LeaseLostError, RefusedError
+from shared.errors import LeaseLostError, NotWrittenError
 from shared.model.attempt import LeaseKey
 from shared.model.stream import BELT, WHY_CHARS_MAX, Refusal, RefusalCode
 from shared.model.work import Input
 from shared.store.contract import ReadTx, Tx
-from worker.batch import NOT_WRITTEN, Change
+from worker.batch import Change, Undone
 from worker.belt import RETRY, Request, refusal
 from worker.holding import Holding
 from worker.pool import Completion
@@ -51,9 +51,9 @@ class Declarings:
             log.info("declaration.recorded", extra=_facts(holding, declaration.kind))
             belt.answer(request.connection, {"recorded": declaration.key})
 
-        def refused(error: RefusedError) -> None:
+        def undone(error: Undone) -> None:
             is_for_next_holder = isinstance(error, LeaseLostError) and not error.has_ended
-            if is_for_next_holder or error.code == NOT_WRITTEN:
+            if is_for_next_holder or isinstance(error, NotWrittenError):
                 belt.answer(request.connection, RETRY)
                 return
             log.warning("declaration.refused", extra={**_facts(holding, declaration.kind), "why": error.code})
@@ -64,7 +64,7 @@ class Declarings:
         def happened(tx: ReadTx) -> bool:
             return any(one.declaration == declaration for one in tx.declarations(key.attempt_id))
 
-        return Change(apply, done, refused, happened)
+        return Change(apply, done, undone, happened)
 
 
 def _noting(key: LeaseKey, why: str) -> Change:

@@ -9,7 +9,7 @@ from secrets import token_hex
 from typing import Protocol
 
 from shared.clock import Clock
-from shared.errors import LeaseLostError, RefusedError
+from shared.errors import LeaseLostError
 from shared.ids import AttemptId, Incarnation
 from shared.model.attempt import AttemptState, Exclusion, LeaseKey, Snapshot
 from shared.model.evidence import Evidence, Pin, ProcessIdentity
@@ -19,7 +19,7 @@ from shared.process.channel import Handed, Word
 from shared.process.launcher import Launcher
 from shared.process.output import Piece
 from shared.store.contract import ReadTx, Store
-from worker.batch import Batch
+from worker.batch import Batch, Undone
 from worker.belt import Belt, NoBelt
 from worker.executors.contract import Executor
 from worker.holding import Holding
@@ -110,8 +110,8 @@ class Ports:
         holding = self.holdings.get(attempt_id)
         return holding if holding is not None and holding.key.epoch == epoch else None
 
-    def lose(self, holding: Holding, error: RefusedError) -> None:
-        """Look away from an attempt whose write was refused: another holds it, or somebody ended it."""
+    def lose(self, holding: Holding, error: Undone) -> None:
+        """Look away from an attempt whose write came to nothing: mostly another holds it, or somebody ended it."""
         facts = {"attempt": holding.attempt_id, "epoch": holding.key.epoch, "why": str(error)}
         if isinstance(error, LeaseLostError) and error.has_ended:
             log.info("attempt.ended_elsewhere", extra=facts)

@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shared.errors import LeaseLostError, OperationError, RefusedError, UnsupportedError
+from shared.errors import LeaseLostError, OperationError, UnsupportedError
 from shared.model.instant import US_PER_MS, US_PER_S, Instant
 from shared.model.stream import Place, Refusal, RefusalCode, Stream, Stretch
 from shared.store.contract import ReadTx, Tx
 from worker.agents.reading import READ_BYTES, read_stretch
-from worker.batch import Change
+from worker.batch import Change, Undone
 from worker.executors.contract import Fault, is_listened_to, language_of
 from worker.holding import Following, Holding, Phase
 from worker.pool import Completion
@@ -163,7 +163,7 @@ class Streams:
         def apply(tx: Tx) -> None:
             tx.follow(key, following.pin_epoch, stretch)
 
-        def refused(error: RefusedError) -> None:
+        def undone(error: Undone) -> None:
             if isinstance(error, LeaseLostError):
                 self._ports.lose(holding, error)
             else:
@@ -174,7 +174,7 @@ class Streams:
             stored = tx.stream(key.attempt_id)
             return stored is not None and stored.place == stretch.after and lease_in_force(tx, key)
 
-        return Change(apply, lambda: self._recorded(holding, following, look), refused, happened)
+        return Change(apply, lambda: self._recorded(holding, following, look), undone, happened)
 
     def _recorded(self, holding: Holding, following: Following, look: Look) -> None:
         following.is_reading = False

@@ -11,13 +11,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shared.errors import OperationError, RefusedError, UnreadableError, UnsupportedError
+from shared.errors import OperationError, UnreadableError, UnsupportedError
 from shared.model.evidence import Pin
 from shared.model.host import StopOrder
 from shared.model.stream import WHY_CHARS_MAX, Place, Refusal, RefusalCode, Stretch
 from shared.store.contract import ReadTx, Tx
 from worker.agents.reading import READ_BYTES, read_stretch
-from worker.batch import Change
+from worker.batch import Change, Undone
 from worker.executors.contract import Executor, is_listened_to, language_of, told_of
 from worker.pool import Completion
 from worker.ports import Ports
@@ -148,7 +148,7 @@ class UnreadOutputs:
         def apply(tx: Tx) -> None:
             tx.report_late(order.attempt_id, expected_epoch=order.epoch, pin_epoch=pin_epoch, stretch=stretch)
 
-        def refused(error: RefusedError) -> None:
+        def undone(error: Undone) -> None:
             log.info("output.settled_elsewhere", extra={"attempt": order.attempt_id, "why": str(error)})
             del self._reading[order.id]
             unread.lost()
@@ -157,7 +157,7 @@ class UnreadOutputs:
             stored = tx.stream(order.attempt_id)
             return stored is not None and (stored.pin_epoch, stored.place) == (pin_epoch, stretch.after)
 
-        return Change(apply, lambda: self._recorded(unread, found), refused, happened)
+        return Change(apply, lambda: self._recorded(unread, found), undone, happened)
 
     def _recorded(self, unread: Unread, found: Found) -> None:
         if unread.bytes_left is not None:

@@ -10,7 +10,6 @@ import logging
 import queue
 from collections.abc import Hashable
 
-from shared.errors import RefusedError
 from shared.ids import AttemptId
 from shared.model.attempt import LeaseKey
 from shared.model.instant import US_PER_MS, US_PER_S, Instant
@@ -19,7 +18,7 @@ from shared.policy.lease import beat_due_us, is_adoptable, renewal_due_us, store
 from shared.policy.steps import is_final_work
 from shared.store.active import ActiveConfig, in_force
 from shared.store.contract import Assignment, ConfigGeneration, ReadTx, Tx
-from worker.batch import Change
+from worker.batch import Change, Undone
 from worker.controls import Controls
 from worker.declaring import Declarings
 from worker.ending import Endings
@@ -245,7 +244,7 @@ class Worker:
             else:
                 self._launches.start(holding)
 
-        def refused(error: RefusedError) -> None:
+        def undone(error: Undone) -> None:
             log.warning("claim.lost", extra={"attempt": key.attempt_id, "epoch": key.epoch, "why": str(error)})
             self._ports.drop(holding)
 
@@ -253,7 +252,7 @@ class Worker:
             lease = tx.lease(key.attempt_id)
             return lease is not None and lease.accepted_at_us is not None and lease_in_force(tx, key)
 
-        return Change(apply, accepted, refused, happened)
+        return Change(apply, accepted, undone, happened)
 
     def _apply_completions(self) -> None:
         while True:

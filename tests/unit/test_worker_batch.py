@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from shared.errors import IndeterminateError, RefusedError, StoreBusyError
-from worker.batch import Batch, Change
+from shared.errors import IndeterminateError, NotWrittenError, RefusedError, StoreBusyError
+from worker.batch import Batch, Change, Undone
 
 
 class ListStore:
@@ -50,6 +50,7 @@ class Recorded:
         self.store = ListStore()
         self.batch = Batch(self.store)  # type: ignore[arg-type]
         self.told: list[str] = []
+        self.why: list[Undone] = []
 
     def add(self, word: str, *, is_refused: bool = False, then: Callable[[], None] = lambda: None) -> None:
         def apply(draft: Any) -> None:
@@ -64,7 +65,11 @@ class Recorded:
         def happened(words: Any) -> bool:
             return word in words
 
-        self.batch.add(Change(apply, done, lambda _: self.told.append(f"refused {word}"), happened))
+        def undone(error: Undone) -> None:
+            self.told.append(f"refused {word}")
+            self.why.append(error)
+
+        self.batch.add(Change(apply, done, undone, happened))
 
 
 @pytest.fixture
@@ -128,6 +133,18 @@ def test_an_unknown_commit_is_looked_up_before_anything_is_told(it: Recorded, fa
 
     assert it.told == [f"{told} a"]
     assert not it.batch
+
+
+def test_what_did_not_reach_the_store_is_no_refusal(it: Recorded) -> None:
+    it.add("a")
+    it.store.faults = ["lost"]
+    it.batch.commit()
+    assert [type(error) for error in it.why] == [NotWrittenError]
+
+    it.add("b", is_refused=True)
+    it.batch.commit()
+
+    assert [type(error) for error in it.why] == [NotWrittenError, RefusedError], "control: what the state says no to"
 
 
 @pytest.mark.parametrize(("fault", "told"), [("unanswered", "done"), ("lost", "refused")])
