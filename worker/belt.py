@@ -35,7 +35,7 @@ SOCKET = "belt.sock"
 REQUEST_BYTES_MAX = 192 * 1024
 """Of one request: a declaration of 64 KiB, its token and its key, with room for how JSON writes them."""
 CONNECTIONS_MAX = 32
-"""At once, over all belts of a worker; whoever comes beyond them tries again."""
+"""At once, over all belts of a worker; beyond them whoever has said nothing for longest makes room, and tries again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +199,8 @@ class BeltServer:
                         self._woken.recv(4096)
                 elif isinstance(ready.data, _Listener):
                     self._accept(ready.data)
+                elif ready.data.number not in self._connections:
+                    continue  # it made room for one that came in this very round
                 elif ready.data.sending:
                     self._go_on_sending(ready.data)
                 else:
@@ -247,11 +249,20 @@ class BeltServer:
         accepted.settimeout(0)
         self._numbers += 1
         connection = _Connection(self._numbers, accepted, listener)
-        if len(self._connections) >= CONNECTIONS_MAX:
+        if len(self._connections) >= CONNECTIONS_MAX and not self._make_room():
             accepted.close()  # it tries again
             return
         self._connections[connection.number] = connection
         self._selector.register(accepted, selectors.EVENT_READ, connection)
+
+    def _make_room(self) -> bool:
+        """Drop whoever came first of those that nobody works for: it said nothing yet, or does not read its answer. So no program
+        keeps another one's words out by holding connections. False: all of them wait for the step.
+        """
+        idle = next((one for one in self._connections.values() if not one.asked or one.sending), None)
+        if idle is not None:
+            self._drop(idle)
+        return idle is not None
 
     def _drop(self, connection: _Connection) -> None:
         self._connections.pop(connection.number, None)

@@ -7,7 +7,9 @@ import logging
 import os
 import queue
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import pytest
 from shared.ids import AttemptId, Incarnation
 from shared.model.attempt import LeaseKey
 from tests.support.waiting import wait_until
-from worker.belt import REQUEST_BYTES_MAX, SOCKET, BeltServer, Request, token_digest
+from worker.belt import CONNECTIONS_MAX, REQUEST_BYTES_MAX, SOCKET, BeltServer, Request, token_digest
 from worker.pool import Completion
 
 KEY = LeaseKey(AttemptId("w1.1"), 1, Incarnation("worker-1.1"))
@@ -42,7 +44,15 @@ class Home:
         door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         door.settimeout(20)
         folder = os.open(self.attempts / "w1.1.1", os.O_RDONLY)
-        door.connect(f"/proc/self/fd/{folder}/{SOCKET}")
+
+        def is_taken() -> bool:
+            try:
+                door.connect(f"/proc/self/fd/{folder}/{SOCKET}")
+            except BlockingIOError:  # so many others wait to be accepted
+                return False
+            return True
+
+        wait_until(is_taken, "somebody listens")
         os.close(folder)
         return door
 
@@ -142,3 +152,57 @@ def test_who_leaves_in_the_middle_harms_nobody(home: Home) -> None:
             door.sendall(b'{"tok')
 
     assert home.ask({**TURN, "token": "x"})["error"]["code"] == "token_refused"
+
+
+@pytest.mark.req("O15")
+def test_who_connects_and_says_nothing_keeps_nobody_out(home: Home) -> None:
+    with home.dial() as first, ExitStack() as silent:
+        first.sendall(json.dumps(TURN).encode() + b"\n")
+        asked = home.asked.get(timeout=20).result
+        for _ in range(2 * CONNECTIONS_MAX):
+            silent.enter_context(home.dial())
+
+        with home.dial() as door:
+            door.sendall(json.dumps({**TURN, "key": "t-2"}).encode() + b"\n")
+            assert home.asked.get(timeout=20).result.declaration.key == "t-2"
+        home.server.answer(asked.connection, {"recorded": "t-1"})
+
+        assert json.loads(first.makefile("rb").readline()) == {"recorded": "t-1"}, "who waits for the step stays"
+
+
+@pytest.mark.req("O15")
+def test_who_comes_while_all_wait_for_the_step_tries_again(home: Home) -> None:
+    with ExitStack() as waiting:
+        for number in range(CONNECTIONS_MAX):
+            door = waiting.enter_context(home.dial())
+            door.sendall(json.dumps({**TURN, "key": f"t-{number}"}).encode() + b"\n")
+            home.asked.get(timeout=20)
+
+        with home.dial() as late:
+            assert late.recv(1) == b"", "closed without a word"
+
+
+def test_who_speaks_in_the_very_moment_in_which_it_makes_room_harms_nobody(home: Home) -> None:
+    """The thread is kept busy, so that it then sees both at once: somebody comes, and the one that makes room says something."""
+    busy, go_on = threading.Event(), threading.Event()
+
+    def take(completion: Completion) -> None:
+        busy.set()
+        assert go_on.wait(20)
+        home.asked.put(completion)
+
+    home.others.append(server := BeltServer(home.attempts, take))
+    server.bind(KEY, "w1.1.1", token_digest(TOKEN))
+    with ExitStack() as doors:
+        silent = [doors.enter_context(home.dial()) for _ in range(CONNECTIONS_MAX - 1)]
+        first = doors.enter_context(home.dial())
+        first.sendall(json.dumps(TURN).encode() + b"\n")
+        assert busy.wait(20)
+
+        late = doors.enter_context(home.dial())
+        silent[0].sendall(b"{")
+        go_on.set()
+        late.sendall(json.dumps({**TURN, "key": "t-2"}).encode() + b"\n")
+
+        assert home.asked.get(timeout=20).result.declaration.key == "t-1"
+        assert home.asked.get(timeout=20).result.declaration.key == "t-2", "the thread lives"
