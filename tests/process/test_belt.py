@@ -17,6 +17,7 @@ import pytest
 
 from shared.ids import AttemptId, Incarnation
 from shared.model.attempt import LeaseKey
+from shared.model.outcome import Declaration, declaration_of
 from tests.support.waiting import wait_until
 from worker.belt import CONNECTIONS_MAX, REQUEST_BYTES_MAX, SOCKET, BeltServer, Request, token_digest
 from worker.pool import Completion
@@ -25,6 +26,11 @@ KEY = LeaseKey(AttemptId("w1.1"), 1, Incarnation("worker-1.1"))
 NEXT = LeaseKey(AttemptId("w1.1"), 2, Incarnation("worker-2.1"))
 TOKEN = "a" * 64
 TURN = {"token": TOKEN, "key": "t-1", "kind": "turn", "body": {"status": "done"}}
+
+
+def declaration(key: str) -> Declaration:
+    """The turn under that key."""
+    return declaration_of(key, "turn", {"status": "done"})
 
 
 class Home:
@@ -61,6 +67,12 @@ class Home:
         with self.dial() as door:
             door.sendall(line)
             return dict(json.loads(door.makefile("rb").readline()))
+
+    def request(self) -> Request:
+        """What the step is asked next."""
+        asked = self.asked.get(timeout=20).result
+        assert isinstance(asked, Request)
+        return asked
 
     def ask(self, asked: object) -> dict[str, Any]:
         return self.answer(json.dumps(asked).encode() + b"\n")
@@ -158,13 +170,13 @@ def test_who_leaves_in_the_middle_harms_nobody(home: Home) -> None:
 def test_who_connects_and_says_nothing_keeps_nobody_out(home: Home) -> None:
     with home.dial() as first, ExitStack() as silent:
         first.sendall(json.dumps(TURN).encode() + b"\n")
-        asked = home.asked.get(timeout=20).result
+        asked = home.request()
         for _ in range(2 * CONNECTIONS_MAX):
             silent.enter_context(home.dial())
 
         with home.dial() as door:
             door.sendall(json.dumps({**TURN, "key": "t-2"}).encode() + b"\n")
-            assert home.asked.get(timeout=20).result.declaration.key == "t-2"
+            assert home.request().declaration == declaration("t-2")
         home.server.answer(asked.connection, {"recorded": "t-1"})
 
         assert json.loads(first.makefile("rb").readline()) == {"recorded": "t-1"}, "who waits for the step stays"
@@ -204,5 +216,5 @@ def test_who_speaks_in_the_very_moment_in_which_it_makes_room_harms_nobody(home:
         go_on.set()
         late.sendall(json.dumps({**TURN, "key": "t-2"}).encode() + b"\n")
 
-        assert home.asked.get(timeout=20).result.declaration.key == "t-1"
-        assert home.asked.get(timeout=20).result.declaration.key == "t-2", "the thread lives"
+        assert home.request().declaration == declaration("t-1")
+        assert home.request().declaration == declaration("t-2"), "the thread lives"
