@@ -65,23 +65,25 @@ class Aside:
 
     def _look(self, tx: ReadTx, *, active: ActiveConfig) -> Look:
         back = tx.out_of_quarantine(limit=BOUND)
+        is_full = len(back) == BOUND
+        if active.fault is not None:  # of what cannot be read nobody knows what it binds
+            return Look(tuple(back), (), self._left, more=is_full)
         waits: list[Wait] = []
-        left, is_full = dict(self._left), len(back) == BOUND
-        if active.fault is not None or not left:  # of what cannot be read nobody knows what it binds
-            return Look(tuple(back), (), left, more=is_full)
-        pool, after = next(iter(left.items()))
-        page = tx.set_aside(pool, after=after, limit=BOUND)
+        left: dict[str, Place | None] = {}
+        room, quarantined = BOUND, tx.quarantined()
+        for pool, after in self._left.items():
+            if room == 0:
+                left[pool] = after
+                continue
+            page = tx.set_aside(pool, after=after, limit=room)
+            room -= len(page.ids)
+            if page.end is not None:
+                left[pool] = page.end
+            stays = {work.id: set_aside_for(work, active.config, quarantined) for work in page.works}
+            back += [work_id for work_id in page.ids if stays.get(work_id) is None]
+            noted = {work.id: (work.reason, work.reason_limit) for work in page.works}
+            waits += [Wait(work_id, *why) for work_id, why in stays.items() if why not in (None, noted[work_id])]
         self._marks.note(tx.skipped)
-        left[pool] = page.end
-        if page.end is None:
-            del left[pool]
-        quarantined = tx.quarantined()
-        stays = {work.id: set_aside_for(work, active.config, quarantined) for work in page.works}
-        for work in page.works:
-            why = stays[work.id]
-            if why is not None and why != (work.reason, work.reason_limit):
-                waits.append(Wait(work.id, *why))
-        back += [work_id for work_id in page.ids if stays.get(work_id) is None]
         return Look(tuple(back), tuple(waits), left, more=is_full or bool(left))
 
     def _write(self, tx: Tx, *, look: Look) -> None:

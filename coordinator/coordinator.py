@@ -72,7 +72,7 @@ class Coordinator:
         self._aside = Aside(store, leadership, self._marks)
         self._config = NONE
         self._due_us = self._passed_us = clock.now().mono_us
-        self._first = True
+        self._first = self._other_boots = True
         self._is_asked = False
         self._noticed = False
         self._workers: list[Worker] = []
@@ -101,7 +101,7 @@ class Coordinator:
         if not self.leads:
             if not self._leadership.seek():
                 return self._clock.now().mono_us + POLL_US
-            self._first = True
+            self._first = self._other_boots = True
             self._clock_watch.forget()
             self._marks.forget()
             self._aside.forget()
@@ -169,7 +169,8 @@ class Coordinator:
         config, workers = self._store.read(self._read_world)
         held = self._probe_workers(workers)
         recovery = Recovery(self._store, self._leadership, self._marks, config.config.settings.lease_us)
-        done = recovery.run(workers, held, first=self._first)
+        done = recovery.run(workers, held, other_boots=self._other_boots)
+        self._other_boots = done.other_boots
         tally.count_recovery(revoked=done.revoked, recovered=done.taken, dispatched=done.handed, more=done.more)
         if done.buried:
             workers = self._store.read(lambda tx: tx.workers())

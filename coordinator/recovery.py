@@ -35,6 +35,7 @@ class Recovered:
 
     Attributes:
         taken: Attempts taken back; `handed`: those of them that a worker took over.
+        other_boots: Something that another boot left is left still.
         more: Its bound cut it short.
     """
 
@@ -42,6 +43,7 @@ class Recovered:
     revoked: int
     taken: int
     handed: int
+    other_boots: bool
     more: bool
 
 
@@ -54,19 +56,20 @@ class Recovery:
         self._marks = marks
         self._lease_us = lease_us
 
-    def run(self, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState], *, first: bool) -> Recovered:
+    def run(self, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState], *, other_boots: bool) -> Recovered:
         """Revoke, then claim recoveries; one transaction, and none when there is nothing to do.
 
         Args:
             workers: Those not known to be gone.
             locks: What probing each one's lock proved.
-            first: First pass of this leader: leases and timers of other boots are looked for too.
+            other_boots: Leases and timers of other boots are looked for too; in the first pass of a leader, and in those that follow
+                while there are some.
         """
         dead = [worker for worker in workers if locks[worker.id] is LockState.FREE]
         live = [worker for worker in workers if locks[worker.id] is not LockState.FREE]
-        if not (first or dead) and not self._store.read(self._has_work):
-            return Recovered(0, 0, 0, 0, more=False)
-        return self._store.write(lambda tx: self._recover(tx, dead, live, locks, first=first))
+        if not (other_boots or dead) and not self._store.read(self._has_work):
+            return Recovered(0, 0, 0, 0, other_boots=False, more=False)
+        return self._store.write(lambda tx: self._recover(tx, dead, live, locks, other_boots=other_boots))
 
     def _has_work(self, tx: ReadTx) -> bool:
         is_found = bool(tx.recoverable(after=None, limit=1) or any(w.overdue for w in tx.workers()))
@@ -80,13 +83,13 @@ class Recovery:
         live: Sequence[Worker],
         locks: Mapping[Incarnation, LockState],
         *,
-        first: bool,
+        other_boots: bool,
     ) -> Recovered:
         self._leadership.assert_in(tx)
         revoked = 0
-        if first:
+        if other_boots:
             revoked = tx.revoke_foreign_boots()
-            tx.carry_timers()
+            other_boots = tx.carry_timers(limit=BOUND) == BOUND
         for worker in dead:
             revoked += tx.retire_worker(worker.id, reason="worker died", died=worker.identity.boot_id == tx.now.boot_id)
             log.warning("worker.died", extra={"worker": worker.id, "pid": worker.identity.pid})
@@ -96,7 +99,8 @@ class Recovery:
         load = {worker.id: worker.in_use for worker in responsive}
         taken, handed = self._claim_some(tx, responsive, load)
         self._marks.note(tx.skipped)
-        return Recovered(len(dead), revoked, taken, handed, more=taken >= BOUND)
+        more = other_boots or taken >= BOUND
+        return Recovered(len(dead), revoked, taken, handed, other_boots=other_boots, more=more)
 
     def _claim_some(self, tx: Tx, responsive: Sequence[Worker], load: dict[Incarnation, int]) -> tuple[int, int]:
         """Claim recoveries until the bound is reached; attempts that nobody here can take do not hide those behind them.

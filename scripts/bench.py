@@ -34,7 +34,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "idle": {"seconds": 3.0},
     "counts": {"jobs": 20},
     "flat": {
-        "great": replace(GREAT, ready=2_000, held=500, backoff=500, alike=640, apart=500, events=5_000),
+        "great": replace(GREAT, ready=2_000, held=500, backoff=500, alike=640, apart=500, events=5_000, aside=500),
         "samples": 1,
     },
 }

@@ -308,9 +308,10 @@ class Tx(ReadTx, WorkCommands, WaitTransitions, StopTransitions, AgentTransition
     def revoke_foreign_boots(self) -> int:
         """Revoke every unrevoked lease of another boot; returns how many. *leader*"""
 
-    def carry_timers(self) -> int:
-        """Go on in this boot with the timers of others: what was waited is the wall difference, at least 0, measured now and
-        never again, so that a wall clock that is set afterwards delays none; returns how many. *leader* Rule: K02.
+    def carry_timers(self, *, limit: int) -> int:
+        """Go on in this boot with so many timers of others, those due first before the others: what was waited is the wall difference,
+        at least 0, measured now and never again, so that a wall clock that is set afterwards delays none; returns how many. None that
+        is left is due by this boot's clock. *leader* Rule: K02, S01.
         """
 
     def revoke_unaccepted(self, *, accept_timeout_us: int) -> list[AttemptId]:

@@ -385,7 +385,7 @@ class Lives(Machine):
         """What a leader's pass begins with."""
         self.world.as_leader(lambda tx: tx.record_clock_jump(1, offset_us=self.seen % 3))
         self.world.as_leader(lambda tx: tx.revoke_foreign_boots())
-        self.world.as_leader(lambda tx: tx.carry_timers())
+        self.world.as_leader(lambda tx: tx.carry_timers(limit=9))
         self.world.as_leader(lambda tx: tx.revoke_unaccepted(accept_timeout_us=ACCEPT_US))
 
     @rule(number=st.integers(1, 12), reason=st.sampled_from([Reason.NO_WORKER, Reason.CAPACITY_SCOPE, *SET_ASIDE]))

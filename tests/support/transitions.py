@@ -324,7 +324,7 @@ def _requeue(world: World) -> Transition:
 def _carry_timers(world: World) -> Transition:
     world.ended(world.worker(), FAILED, BACKED_OFF)
     world.clock.reboot("boot-2")
-    return world.led(lambda tx: tx.carry_timers())
+    return world.led(lambda tx: tx.carry_timers(limit=9))
 
 
 # --- a worker's

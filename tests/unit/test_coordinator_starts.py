@@ -186,6 +186,7 @@ def test_a_new_leader_looks_again_at_what_the_one_before_set_aside(site: Site, h
     heir.step()
 
     assert set(states(site, lost)) <= IN_THE_QUEUE, "… and the next one follows at once"
+    assert heir.step() > site.clock.now().mono_us, "and then it rests"
 
 
 @pytest.mark.req("F03", "S01")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
+from coordinator.recovery import BOUND
 from shared.ids import AttemptId, WorkId, work_of
 from shared.model.instant import US_PER_S
 from shared.model.settings import Binding, Config, RetryPolicy, Settings
 from shared.model.timer import TimerState
 from shared.model.work import Reason, WorkState
 from tests.support.sites import Head, Site
+from tests.support.stores import BACKED_OFF, FAILED
 
 POLICY = RetryPolicy(delays_us=(10 * US_PER_S, 20 * US_PER_S), on=("failure",))
 CONFIG = Config(
@@ -55,6 +60,55 @@ def test_each_failure_is_tried_again_after_its_delay_until_the_policy_is_used_up
 
     work = site.work(work_id)
     assert (work.state, work.reason, work.failures_used) == (WorkState.FAILED, Reason.EXHAUSTED, 3)
+
+
+def backed_off(site: Site, count: int) -> list[WorkId]:
+    """So many Works that wait for their next try, a minute, but for what passed before the clock began anew."""
+    owner = site.world.worker()
+    change = replace(BACKED_OFF, backoff_us=60 * US_PER_S)
+    keys = [site.world.ended(owner, FAILED, change) for _ in range(count)]
+    leader, generation = site.world.leader, site.world.generation
+    assert leader is not None
+    site.world.store.write(lambda tx: tx.resign(leader, generation))
+    return [work_of(key.attempt_id) for key in keys]
+
+
+def waits_us(site: Site, works: list[WorkId]) -> Counter[int | None]:
+    """How many wait for how long yet, counted from when their clock began."""
+    return Counter(site.work(work_id).backoff_us for work_id in works)
+
+
+@pytest.mark.req("K01", "S01", "L01")
+@pytest.mark.parametrize("reached", [True, False, None])
+def test_many_timers_are_carried_over_a_reboot_by_bounded_passes_whoever_dies_between(
+    site: Site, head: Head, reached: bool | None
+) -> None:
+    head.coordinator.leave()
+    site.kill(head)
+    works = backed_off(site, 2 * BOUND + 1)
+    site.clock.reboot("boot-2", down_us=50 * US_PER_S)
+    first = site.head()
+    if reached is not None:  # it dies in its second pass, after or before the commit
+        first.step()
+        first.store.unanswered = ("carry_timers", reached)
+        with pytest.raises(Exception, match="not answered"):
+            first.step()
+        assert waits_us(site, works)[10 * US_PER_S] == (2 if reached else 1) * BOUND
+        site.kill(first)
+        site.clock.advance(4 * US_PER_S)
+        first = site.head()
+    now_us, counts = site.clock.now().mono_us, [waits_us(site, works)[60 * US_PER_S]]
+    while first.step() <= now_us:
+        counts.append(waits_us(site, works)[60 * US_PER_S])
+
+    left = {None: [2 * BOUND + 1, BOUND + 1, 1], True: [1], False: [BOUND + 1, 1]}[reached]
+    assert counts == left, "passes follow at once, each of them bounded"
+    assert waits_us(site, works).total() - waits_us(site, works)[10 * US_PER_S] == (0 if reached is None else left[0])
+    site.clock.advance(10 * US_PER_S)
+    first.settle()
+    assert {site.work(work_id).state for work_id in works} == {WorkState.READY}
+    fired = Counter(event.work_id for event in site.events() if event.kind == "retry.requested")
+    assert fired == Counter(dict.fromkeys(works, 1)), "each was waited for, and none twice"
 
 
 @pytest.mark.req("O09", "O14")

@@ -19,7 +19,8 @@ from shared.store.values import ClaimHeld
 
 FOREIGN_LEASES = """SELECT attempt_id FROM lease
   WHERE revoked_at_us IS NULL AND boot_id <> :boot ORDER BY expires_mono_us, attempt_id"""
-FOREIGN_TIMERS = "SELECT id FROM timer WHERE state = 'armed' AND boot_id {} :boot"
+FOREIGN_TIMERS = """SELECT id FROM timer WHERE state = 'armed' AND boot_id {} :boot
+  ORDER BY boot_id, since_mono_us + after_us LIMIT :limit + 0"""
 CARRY_TIMER = """UPDATE timer SET after_us = after_us - min(after_us, max(0, :wall - since_at_us)),
     since_mono_us = :mono, boot_id = :boot, since_at_us = :wall WHERE id = :timer RETURNING work_id, after_us"""
 CARRY_BACKOFF = """UPDATE work SET backoff_us = :after, backoff_since_mono_us = :mono, backoff_boot_id = :boot,
@@ -64,10 +65,13 @@ class Coordination(Charging):
         self._require_leading()
         return len(self._revoke_all(FOREIGN_LEASES, {}, "other_boot"))
 
-    def carry_timers(self) -> int:
+    def carry_timers(self, *, limit: int) -> int:
         """See `Tx.carry_timers`."""
         self._require_leading()
-        carried = [row[0] for order in ("<", ">") for row in self._db.rows(FOREIGN_TIMERS.format(order), self._clock)]
+        carried: list[int] = []
+        for order in ("<", ">"):
+            room = {"limit": limit - len(carried)}
+            carried += [row[0] for row in self._db.rows(FOREIGN_TIMERS.format(order), self._clock | room)]
         for timer in carried:
             row = self._db.one(CARRY_TIMER, self._clock | {"timer": timer})
             assert row is not None, "it was read in this transaction"

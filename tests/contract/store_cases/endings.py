@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -290,8 +291,8 @@ def a_backoff_survives_a_reboot_by_the_wall(world: World) -> None:
     key = world.ended(world.worker(), FAILED, BACKED_OFF)
     work_id = world.attempt(key.attempt_id).work_id
     world.clock.reboot("boot-2", down_us=US_PER_S - 1)
-    assert world.as_leader(lambda tx: tx.carry_timers()) == 1
-    assert world.as_leader(lambda tx: tx.carry_timers()) == 0, "once"
+    assert world.as_leader(lambda tx: tx.carry_timers(limit=9)) == 1
+    assert world.as_leader(lambda tx: tx.carry_timers(limit=9)) == 0, "once"
     assert world.due() == []
     assert world.store.read(lambda tx: tx.next_due_mono_us()) == world.clock.now().mono_us + 1
     world.clock.advance(1)
@@ -300,12 +301,32 @@ def a_backoff_survives_a_reboot_by_the_wall(world: World) -> None:
     world.fire(work_id)
 
 
+@case(pytest.mark.req("K01", "S01"))
+def timers_are_carried_over_a_reboot_some_at_a_time_those_due_first_first(world: World) -> None:
+    """Each by what has passed when its turn comes; what is left waits, and loses nothing."""
+    owner = world.worker()
+    keys = [world.ended(owner, FAILED, replace(BACKED_OFF, backoff_us=after_s * US_PER_S)) for after_s in (9, 2, 5)]
+    works = [world.attempt(key.attempt_id).work_id for key in keys]
+    world.clock.reboot("boot-2", down_us=2 * US_PER_S)
+    assert world.due() == [], "the control: nothing is due by the clock of another boot"
+
+    assert world.as_leader(lambda tx: tx.carry_timers(limit=2)) == 2
+    assert world.due() == [works[1]]
+    world.clock.advance(3 * US_PER_S)
+    assert world.as_leader(lambda tx: tx.carry_timers(limit=2)) == 1
+
+    assert world.due() == [works[1], works[2]]
+    assert world.work(works[0]).backoff_us == 4 * US_PER_S
+    world.clock.advance(4 * US_PER_S)
+    assert world.due() == [works[1], works[2], works[0]]
+
+
 @case(pytest.mark.req("K02"))
 def a_wall_clock_that_is_behind_after_a_reboot_lengthens_no_backoff(world: World) -> None:
     key = world.ended(world.worker(), FAILED, BACKED_OFF)
     work_id = world.attempt(key.attempt_id).work_id
     world.clock.reboot("boot-2", down_us=-86_400 * US_PER_S)
-    world.as_leader(lambda tx: tx.carry_timers())
+    world.as_leader(lambda tx: tx.carry_timers(limit=9))
     world.clock.step_wall(-86_400 * US_PER_S)
     world.clock.advance(US_PER_S - 1)
     assert world.due() == []
