@@ -10,9 +10,11 @@ import worker.belt
 import worker.streams
 import worker.unread
 from chaos.guards.removals import all_of, in_sql, replaced
-from shared.model.outcome import OutcomeKind
+from shared.model.attempt import Snapshot
+from shared.model.outcome import Outcome, OutcomeKind
 from shared.model.stream import Place, Stream
 from shared.policy.capacity import Limits, choose_starts
+from shared.store import settling
 from shared.store.sqlite import agents, chains, ends, wakes
 
 
@@ -70,12 +72,16 @@ def settled_intents() -> AbstractContextManager[None]:
 
 def chain_limit() -> AbstractContextManager[None]:
     """Attempts set each other off for ever."""
-    return replaced(chains, "derive", lambda depth, _pinned: depth + 1)
+    return all_of(*(replaced(module, "derive", lambda depth, _pinned: depth + 1) for module in (chains, settling)))
 
 
 def handoff_asked() -> AbstractContextManager[None]:
     """Every handoff goes on, whatever its binding says."""
-    return replaced(chains, "asks_to_continue", lambda outcome, _pinned: outcome.kind is OutcomeKind.HANDOFF)
+    return replaced(settling, "asks_to_continue", _is_handoff)
+
+
+def _is_handoff(outcome: Outcome | None, _pinned: Snapshot) -> bool:
+    return outcome is not None and outcome.kind is OutcomeKind.HANDOFF
 
 
 def handed_in_order() -> AbstractContextManager[None]:

@@ -21,6 +21,19 @@ class Derived(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class TooDeep:
+    """A link that is refused.
+
+    Attributes:
+        depth: It would have had.
+        depth_max: The last one that is allowed.
+    """
+
+    depth: int
+    depth_max: int
+
+
+@dataclass(frozen=True, slots=True)
 class ChainRefusal:
     """One link that was refused; the outcome it would have come with is kept.
 

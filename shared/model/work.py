@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.ids import WorkId
+from shared.model.causality import TooDeep
 from shared.model.instant import Instant
 from shared.model.timer import TimerKind
 
@@ -193,6 +194,8 @@ class WorkChange:
         why: One line on what comes next, for people; None when the state says it all.
         spends_inputs: The attempt's inputs stay consumed although the Work may go on.
         routine: None when it says nothing of its binding.
+        handoff: The next attempt follows a handoff at once: how deep the input is that lets it, which comes with the end; or why it
+            does not, though that was asked for. None: it was not. Rule: O07.
     """
 
     state: WorkState
@@ -205,6 +208,7 @@ class WorkChange:
     why: str | None = None
     spends_inputs: bool = False
     routine: RoutineNews | None = None
+    handoff: int | TooDeep | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,24 +8,10 @@ it, since a chain that waits for the clock does not run away. Rule: requirements
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from shared.model.attempt import Snapshot
-from shared.model.causality import ROOT
+from shared.model.causality import ROOT, TooDeep
 from shared.model.outcome import Outcome, OutcomeKind
-
-
-@dataclass(frozen=True, slots=True)
-class TooDeep:
-    """A link that is refused.
-
-    Attributes:
-        depth: It would have had.
-        depth_max: The last one that is allowed.
-    """
-
-    depth: int
-    depth_max: int
 
 
 def depth_of_segment(inputs: Iterable[int], woken_by: int | None = None) -> int:
@@ -45,8 +31,3 @@ def derive(depth: int, pinned: Snapshot) -> int | TooDeep:
 def asks_to_continue(outcome: Outcome | None, pinned: Snapshot) -> bool:
     """Whether an observed end asks that the next attempt follows at once. Off unless the binding says so. Rule: O07."""
     return outcome is not None and outcome.kind is OutcomeKind.HANDOFF and pinned.continues
-
-
-def continues(outcome: Outcome | None, pinned: Snapshot, depth: int) -> bool:
-    """Whether the next attempt follows at once: it is asked for, and the chain is not too long already."""
-    return asks_to_continue(outcome, pinned) and not isinstance(derive(depth, pinned), TooDeep)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shared.ids import AttemptId, work_of
 from shared.model.attempt import Ending, Snapshot
 from shared.model.outcome import Outcome, outcome_of
 from shared.model.work import WorkChange
-from shared.policy.causality import asks_to_continue, continues
+from shared.policy.causality import asks_to_continue, derive
 from shared.policy.settle import Before, settle
 from shared.store.contract import ReadTx
 
@@ -31,14 +33,14 @@ def change_after(
     assert snapshot is not None, "and its snapshot"
     taken = (outcome or outcome_of(tx.declarations(attempt_id, unapplied=True))).consumed
     pending = tx.pending_inputs(work_id, limit=len(taken) + 1)
-    follows = asks_to_continue(outcome, snapshot) and continues(outcome, snapshot, _depth(tx, attempt_id))
+    handoff = derive(_depth(tx, attempt_id), snapshot) if asks_to_continue(outcome, snapshot) else None
     before = Before(
         work,
         snapshot,
-        inputs_wait=follows or any(number not in taken for number in pending),
+        inputs_wait=isinstance(handoff, int) or any(number not in taken for number in pending),
         waits=ending.failure is None and outcome is not None and outcome.wait is not None,
     )
-    return settle(ending, before, tx.now)
+    return replace(settle(ending, before, tx.now), handoff=handoff)
 
 
 def _depth(tx: ReadTx, attempt_id: AttemptId) -> int:

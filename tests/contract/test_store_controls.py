@@ -9,7 +9,7 @@ import pytest
 
 from shared.model.attempt import Snapshot
 from shared.model.stream import Place
-from shared.policy import causality
+from shared.store import settling
 from shared.store.sqlite import cancels, chains, charging, commands, controls, takeover, wakes
 from shared.store.sqlite.connection import Connection, Params, Row
 from shared.store.sqlite.coordination import Coordination
@@ -64,7 +64,7 @@ def _endless(depth: int, _pinned: Snapshot) -> int:
 
 
 def _without_limit(patch: pytest.MonkeyPatch) -> None:
-    for module in (chains, causality):
+    for module in (chains, settling):
         patch.setattr(module, "derive", _endless)
 
 

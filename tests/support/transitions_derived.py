@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from shared.ids import AttemptId
 from shared.model.attempt import LeaseKey
+from shared.model.outcome import Outcome
 from shared.model.wait import WAKES_MAX
-from shared.model.work import WorkKind, WorkState
+from shared.model.work import WorkKind
 from shared.store.contract import Tx
+from shared.store.settling import change_after
 from shared.store.sqlite.store import WriteTx
 from tests.support.declarations import HANDED_OFF, HANDOFF, TICK, TURN
-from tests.support.stores import COMPLETED, RETURNED, World
+from tests.support.stores import World
 
 
 def publish_with_key(world: World) -> Callable[[Tx], object]:
@@ -37,14 +39,22 @@ def wake_on(world: World) -> Callable[[Tx], object]:
 def finish_going_on(world: World) -> Callable[[Tx], object]:
     key = going_on(world, depth_max=100)
     outcome = world.outcome(key)
-    return lambda tx: tx.finish(key, HANDED_OFF, RETURNED, outcome=outcome)
+    return _handing_off(key, outcome)
 
 
 def finish_too_deep(world: World) -> Callable[[Tx], object]:
     key = going_on(world, depth_max=0)
     outcome = world.outcome(key)
-    rests = replace(COMPLETED, state=WorkState.IDLE)
-    return lambda tx: tx.finish(key, HANDED_OFF, rests, outcome=outcome)
+    return _handing_off(key, outcome)
+
+
+def _handing_off(key: LeaseKey, outcome: Outcome) -> Callable[[Tx], object]:
+    """As a worker does: what becomes of the Work, and whether it goes on, is decided in the same transaction."""
+
+    def finish(tx: Tx) -> None:
+        tx.finish(key, HANDED_OFF, change_after(tx, key.attempt_id, HANDED_OFF, None, outcome), outcome=outcome)
+
+    return finish
 
 
 def going_on(world: World, *, depth_max: int) -> LeaseKey:

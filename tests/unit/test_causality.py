@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from shared.model.attempt import Snapshot
-from shared.model.causality import DEPTH_MAX, ROOT
+from shared.model.causality import DEPTH_MAX, ROOT, TooDeep
 from shared.model.outcome import Outcome, OutcomeKind
-from shared.policy.causality import TooDeep, asks_to_continue, continues, depth_of_segment, derive
+from shared.policy.causality import asks_to_continue, depth_of_segment, derive
 
 PINNED = Snapshot(
     1, "digest", "", "jobs", "shell", True, ("true",), (), "/", 9, 9, (), "never", (1,), continues=True, depth_max=3
@@ -38,10 +38,8 @@ def test_only_a_handoff_that_its_binding_lets_go_on_goes_on(kind: OutcomeKind | 
     is_handoff = kind is OutcomeKind.HANDOFF
 
     assert asks_to_continue(Outcome(kind), PINNED) is is_handoff
-    assert continues(Outcome(kind), PINNED, 2) is is_handoff
-    assert not continues(Outcome(kind), PINNED, 3), "too deep"
-    assert not continues(Outcome(kind), replace(PINNED, continues=False), 0)
-    assert not continues(None, PINNED, 0), "whoever saw no end goes on with nothing"
+    assert not asks_to_continue(Outcome(kind), replace(PINNED, continues=False))
+    assert not asks_to_continue(None, PINNED), "whoever saw no end goes on with nothing"
 
 
 @pytest.mark.req("O07")

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shared.model.attempt import Attempt, Snapshot
-from shared.model.causality import Derived
+from shared.model.attempt import Attempt
+from shared.model.causality import Derived, TooDeep
 from shared.model.event import HANDOFF_EVENT, TURN_EVENT
-from shared.model.outcome import Outcome, OutcomeKind, Turn
-from shared.policy.causality import TooDeep, asks_to_continue, derive
+from shared.model.outcome import Outcome, Turn
+from shared.policy.causality import derive
 from shared.policy.submission import event_digest
 from shared.store.sqlite.columns import json_text
 from shared.store.sqlite.reporting import CONSUME
@@ -27,8 +27,12 @@ REFUSE_CHAIN = """INSERT INTO chain_refusal (attempt_id, epoch, derived, depth, 
 class Chains(Wakes):
     """Base of the transitions that end or park an attempt."""
 
-    def _apply_declared(self, attempt: Attempt, outcome: Outcome) -> None:
-        """What an observed end applies, whatever its kind: what it derives, the inputs taken, the mark."""
+    def _apply_declared(self, attempt: Attempt, outcome: Outcome, handoff: int | TooDeep | None = None) -> None:
+        """What an observed end applies, whatever its kind: what it derives, the inputs taken, the mark.
+
+        Args:
+            handoff: As `WorkChange.handoff` says: what becomes of the Work was decided with it.
+        """
         self._db.rows(MARK_APPLIED, {"attempt": attempt.id, "epoch": attempt.epoch})
         for number in outcome.consumed:
             self._db.rows(CONSUME, {"attempt": attempt.id, "number": number, "work": attempt.work_id})
@@ -41,25 +45,21 @@ class Chains(Wakes):
         }
         if any(told.values()):
             self._event("outcome.applied", told, attempt=attempt.id, epoch=attempt.epoch)
-        if outcome.turn is not None or outcome.kind is OutcomeKind.HANDOFF:
-            pinned = self.snapshot(attempt.id)
-            assert pinned is not None, "an attempt has pinned something"
-            self._derive(attempt, outcome, pinned)
+        if outcome.turn is not None:
+            self._publish_turn(attempt, outcome.turn)
+        if isinstance(handoff, TooDeep):
+            self._refuse_chain(attempt, Derived.HANDOFF, handoff)
+        elif handoff is not None:
+            self._go_on(attempt, outcome.summary, handoff)
 
-    def _derive(self, attempt: Attempt, outcome: Outcome, pinned: Snapshot) -> None:
+    def _publish_turn(self, attempt: Attempt, turn: Turn) -> None:
+        """One event for each correlation key of the Work, or one without; none where the chain is too long."""
+        pinned = self.snapshot(attempt.id)
+        assert pinned is not None, "an attempt has pinned something"
         depth = derive(attempt.depth, pinned)
-        wanted = [Derived.TURN] if outcome.turn is not None else []
-        wanted += [Derived.HANDOFF] if asks_to_continue(outcome, pinned) else []
-        for derived in wanted:
-            if isinstance(depth, TooDeep):
-                self._refuse_chain(attempt, derived, depth)
-            elif derived is Derived.HANDOFF:
-                self._go_on(attempt, outcome.summary, depth)
-            elif outcome.turn is not None:
-                self._publish_turn(attempt, outcome.turn, depth)
-
-    def _publish_turn(self, attempt: Attempt, turn: Turn, depth: int) -> None:
-        """One event for each correlation key of the Work, or one without."""
+        if isinstance(depth, TooDeep):
+            self._refuse_chain(attempt, Derived.TURN, depth)
+            return
         facts = {"status": turn.status, "comment": turn.comment, "work": attempt.work_id, "attempt": attempt.id}
         for correlate in self.correlations(attempt.work_id) or (None,):
             self._publish_once("turn", TURN_EVENT, correlate, facts, attempt, depth)

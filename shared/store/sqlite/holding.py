@@ -153,7 +153,7 @@ class Holding(Ends):
         attempt = self._held(key)
         self._fenced(FINISH, key, self._ended_params(attempt, ending))
         if outcome is not None:
-            self._apply_declared(attempt, outcome)
+            self._apply_declared(attempt, outcome, change.handoff)
         self._after_end(attempt, ending, change, key.owner, {})
         if change.state is WorkState.WAITING:
             if outcome is None or outcome.wait is None:

@@ -10,10 +10,10 @@ from shared.boundary import Boundary
 from shared.errors import ChainTooLongError, FenceViolationError, LeaseLostError, RefusedError, StoreUnavailableError
 from shared.ids import AttemptId, Incarnation, WorkId, work_of
 from shared.model.attempt import Attempt, AttemptState, LeaseKey
-from shared.model.causality import ROOT
+from shared.model.causality import ROOT, TooDeep
 from shared.model.instant import Instant
 from shared.model.work import Reason, Work, WorkChange, WorkState
-from shared.policy.causality import TooDeep, derive
+from shared.policy.causality import derive
 from shared.policy.lease import active_us, budget_left_us
 from shared.policy.steps import AttemptEvent, IllegalStepError, WorkEvent, is_final_work, step_attempt, step_work
 from shared.store.sqlite import columns, rows
