@@ -24,7 +24,16 @@ def fate_text(intent: Intent) -> str:
     """What became of it, in words."""
     if intent.kind is IntentKind.INTERRUPT:
         return "its stop is ordered"
-    return _FATES[intent.fate]
+    given_to = intent.given_to
+    match intent.fate:
+        case Fate.RETURNED | Fate.NOT_ACCEPTING if given_to is not None:
+            return f"{_FATES[intent.fate].partition(':')[0]}; {given_to} was given it"
+        case Fate.CONSUMED if given_to is None:
+            return "consumed, and given back: it waits for the next attempt"
+        case Fate.CONSUMED if given_to != intent.attempt_id:
+            return f"consumed, and given back; {given_to} was given it"
+        case fate:
+            return _FATES[fate]
 
 
 def intent_view(intent: Intent) -> Json:
@@ -36,6 +45,7 @@ def intent_view(intent: Intent) -> Json:
         "attempt": intent.attempt_id,
         "input": intent.input,
         "fate": intent.fate,
+        "given_to": intent.given_to,
         "tries": intent.tries,
         "by": intent.by,
         "accepted_at": iso(intent.accepted_at_us),

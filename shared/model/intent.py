@@ -54,6 +54,7 @@ class Intent:
         token: Of whoever acts on it now, or acted last; a later one replaces it.
         tries: How often somebody set out to act on it.
         why: One line on its fate; None: the word says it all.
+        given_to: The attempt that has its input now; None: none has, it is pending, or was given up.
     """
 
     number: int
@@ -68,6 +69,7 @@ class Intent:
     accepted_at_us: int
     settled_at_us: int | None
     why: str | None
+    given_to: AttemptId | None = None
 
     @property
     def id(self) -> str:

@@ -42,9 +42,10 @@ PLANS: dict[str, tuple[str, set[str]]] = {
     "intents of a Work": (
         agent_reads.INTENTS,
         {
-            "CO-ROUTINE (subquery-1)",
+            "CO-ROUTINE i",
             "SEARCH intent USING INDEX intent_work (work_id=?)",
-            "SCAN (subquery-1)",
+            "SCAN i",
+            "SEARCH n USING INTEGER PRIMARY KEY (rowid=?)",
             "USE TEMP B-TREE FOR ORDER BY",
         },
     ),

@@ -18,9 +18,11 @@ FAULTY_STREAMS = """SELECT s.*, a.ended_at_us IS NULL AS is_live FROM stream AS 
   JOIN attempt AS a ON a.id = s.attempt_id WHERE (s.refused > 0 OR s.unknown <> '{}')
     AND (a.ended_at_us IS NULL OR a.ended_at_us >= :since)
   ORDER BY s.read_at_us DESC LIMIT :limit + 0"""
-INTENT = "SELECT * FROM intent WHERE number = ?"
-INTENTS = "SELECT * FROM (SELECT * FROM intent WHERE work_id = ? ORDER BY number DESC LIMIT ? + 0) ORDER BY number"
-DUE_INTENTS = f"""SELECT i.*, l.epoch AS lease_epoch, n.body AS body FROM intent AS i INDEXED BY intent_due
+_GIVEN_TO = "(SELECT n.consumed_by FROM input AS n WHERE n.number = i.input) AS given_to"
+INTENT = f"SELECT i.*, {_GIVEN_TO} FROM intent AS i WHERE number = ?"
+INTENTS = f"""SELECT i.*, {_GIVEN_TO}
+  FROM (SELECT * FROM intent WHERE work_id = ? ORDER BY number DESC LIMIT ? + 0) AS i ORDER BY number"""
+DUE_INTENTS = f"""SELECT i.*, n.consumed_by AS given_to, l.epoch AS lease_epoch, n.body AS body FROM intent AS i INDEXED BY intent_due
   JOIN attempt AS a ON a.id = i.attempt_id JOIN lease AS l ON l.attempt_id = a.id JOIN input AS n ON n.number = i.input
   WHERE i.fate IN ('queued', 'dispatched') AND a.state = 'running' AND l.owner = :owner AND l.epoch = a.epoch AND {LIVE}
     AND (i.fate = 'queued' OR i.token_epoch <> l.epoch)
@@ -74,6 +76,7 @@ def intent_of_row(row: Row) -> Intent:
         accepted_at_us=row["accepted_at_us"],
         settled_at_us=row["settled_at_us"],
         why=row["why"],
+        given_to=None if row["given_to"] is None else AttemptId(row["given_to"]),
     )
 
 

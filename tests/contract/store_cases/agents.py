@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from shared.errors import KeyReusedError, NotFoundError, RefusedError
-from shared.ids import WorkId, work_of
+from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import AttemptState, Exclusion, LeaseKey
 from shared.model.intent import Delivered, Fate, Intent
 from shared.model.stream import OTHER, REFUSALS_KEPT, TYPES_KEPT, Place, Refusal, RefusalCode, Stream, Stretch, Took
@@ -327,6 +327,29 @@ def an_attempt_without_a_word_has_no_stream(world: World) -> None:
 
 
 RESTED = WorkChange(S.IDLE, None, None, 0, spends_inputs=True)
+
+
+@case(pytest.mark.req("O01", "T02"))
+def an_intent_says_which_attempt_has_its_input(world: World) -> None:
+    key = running(world)
+    taken, untold = accepted(world, key), injected(world, key)
+    assert taken.input is not None
+    assert given_to(world, taken, untold) == [None, None]
+
+    consume(world, key, taken.input)
+    assert given_to(world, taken, untold) == [key.attempt_id, None]
+
+    world.store.write(lambda tx: tx.finish(key, FAILED, RETURNED))
+    assert given_to(world, taken, untold) == [None, None], "given back, for the next one"
+
+    second = world.running(key.owner, work_of(key.attempt_id))
+    assert given_to(world, taken, untold) == [second.attempt_id, second.attempt_id]
+
+
+def given_to(world: World, *intents: Intent) -> list[AttemptId | None]:
+    [work_id] = {one.work_id for one in intents}
+    told = {one.number: one.given_to for one in world.store.read(lambda tx: tx.intents(work_id))}
+    return [told[one.number] for one in intents]
 
 
 @case(pytest.mark.req("O01"))
