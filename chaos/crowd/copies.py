@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from shared.home import Home
-from shared.ids import WorkId
+from shared.ids import AttemptId, WorkId, attempt_id, work_of
 from shared.store.sqlite.connection import PRAGMAS
 from shared.store.sqlite.driver import sqlite3
 
@@ -116,6 +116,27 @@ class Copies:
                 names |= {"work_id": WORK, **wait}
             self._copy(table, "t.attempt_id = :attempt", names, params)
         self._copy("timer", "t.work_id = :like", {"id": "NULL", "work_id": WORK, "attempt_id": ATTEMPT}, params)
+
+    def attempts(self, like: AttemptId, count: int) -> None:
+        """So many more attempts of a Work, each like that first one of it, one after the other, as the schema lets them in."""
+        params: dict[str, object] = {"first": 0, "count": 1, "attempt": like}
+        work = work_of(like)
+        last = self._value("SELECT attempts_used FROM work WHERE id = ?", work)
+        kept = ", ".join(BEGINNING)
+        self._db.execute("BEGIN")
+        for number in range(last + 1, last + count + 1):
+            name = {"id": f"'{attempt_id(work, number)}'", "number": str(number)}
+            self._copy("attempt", "t.id = :attempt", name | BEGINNING, params)
+            self._db.execute(
+                f"UPDATE attempt SET ({kept}) = (SELECT {kept} FROM attempt WHERE id = :attempt) WHERE id = {name['id']}",
+                params,
+            )
+            for table in ("lease", "snapshot", "segment"):
+                self._copy(table, "t.attempt_id = :attempt", {"attempt_id": name["id"]}, params)
+        self._db.execute(
+            "UPDATE work SET attempts_used = ?, revision = revision + 1 WHERE id = ?", (last + count, work)
+        )
+        self._db.execute("COMMIT")
 
     def events(self, count: int, *, works: int, first: int) -> None:
         """So many entries of the changefeed about those Works; every hundredth was published."""

@@ -31,16 +31,22 @@ Say = Callable[[str, str | None], None]
 """Tells a person something: (line, what to do about it)."""
 
 
+PAGE = 64
+"""Attempts read at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A Work as it was last seen, with all its attempts by number."""
+    """A Work as it was last seen.
+
+    Attributes:
+        attempts: Those whose output is to be passed on now, by number; at most `PAGE`.
+        last: Its last attempt; None: it has none.
+    """
 
     work: Work
     attempts: tuple[Attempt, ...]
-
-    def chosen(self, number: int | None) -> list[Attempt]:
-        """The attempt of that number; None: all of them."""
-        return [each for each in self.attempts if number in {None, each.number}]
+    last: Attempt | None
 
 
 class Launches:
@@ -48,24 +54,26 @@ class Launches:
 
     def __init__(self, attempts_dir: Path) -> None:
         self._attempts_dir = attempts_dir
-        self._of_ended: dict[AttemptId, list[str]] = {}
+        self._known: dict[AttemptId, tuple[list[str], int]] = {}
+        """What was found, and the first epoch to look for again: only that of the last look may have got a folder since in which
+        anything runs, and none of an attempt that has ended.
+        """
 
     def of(self, attempts: Sequence[Attempt]) -> list[str]:
         """Names of those that are there, in the order of attempts and epochs. An adoption adds none: what runs keeps its folder."""
         return [name for attempt in attempts for name in self._of_one(attempt)]
 
     def _of_one(self, attempt: Attempt) -> list[str]:
-        found = self._of_ended.get(attempt.id)
-        if found is None:
-            names = [attempt_directory(attempt.id, epoch) for epoch in range(1, attempt.epoch + 1)]
-            found = [name for name in names if (self._attempts_dir / name).is_dir()]
-            if attempt.ended_at_us is not None:
-                self._of_ended[attempt.id] = found
-        return found
+        found, since = self._known.get(attempt.id, ([], 1))
+        names = [attempt_directory(attempt.id, epoch) for epoch in range(since, attempt.epoch + 1)]
+        new = [name for name in names if name not in found[-1:] and (self._attempts_dir / name).is_dir()]
+        has_ended = attempt.ended_at_us is not None
+        self._known[attempt.id] = [*found, *new], attempt.epoch + has_ended
+        return self._known[attempt.id][0]
 
 
-def look(tx: ReadTx, work_id: WorkId) -> Seen:
-    """Read a Work.
+def outline(tx: ReadTx, work_id: WorkId) -> Work:
+    """A Work, all but what it brings itself.
 
     Raises:
         NotFoundError: there is none of this name.
@@ -73,7 +81,13 @@ def look(tx: ReadTx, work_id: WorkId) -> Seen:
     work = tx.work_outline(work_id)
     if work is None:
         raise NotFoundError(f"there is no work {work_id} in this home", hint="`tenure work list` shows what there is")
-    return Seen(work, tuple(tx.attempts(work_id)))
+    return work
+
+
+def attempt_of(tx: ReadTx, work_id: WorkId, number: int | None) -> Attempt | None:
+    """The attempt of that number; None: the last one. None when there is none."""
+    found = tx.last_attempts(work_id, before=None if number is None else number + 1, limit=1)
+    return next((each for each in found if number in {None, each.number}), None)
 
 
 class Follower:
@@ -94,6 +108,7 @@ class Follower:
         self._launches = Launches(home.place.attempts)
         self._watch = _Watch(home, say)
         self._seen: Seen | None = None
+        self._passed = 0
 
     def run(self) -> Outcome:
         """Pass the outputs on until the Work has ended, or nobody can know how it ends; then all that is left of them.
@@ -107,8 +122,12 @@ class Follower:
         while True:
             news = self._look()
             if self._seen is not None:
-                self._outputs.point_at(self._launches.of(self._seen.chosen(self._number)))
-                end = outcome(self._seen.work, self._seen.attempts)
+                self._outputs.point_at(self._launches.of(self._seen.attempts))
+                if len(self._seen.attempts) == PAGE:
+                    self._passed, self._seen = self._seen.attempts[-2].number, None  # there may be more behind them
+                    continue
+                self._passed = max([self._passed, *_ended(self._seen.attempts)])
+                end = outcome(self._seen.work, self._seen.last)
                 if end is not None:
                     self._outputs.drain()
                     return end
@@ -125,10 +144,23 @@ class Follower:
         try:
             if not store.changed() and before is not None:
                 return False
-            self._seen = store.read(lambda tx: look(tx, self._work_id))
+            self._seen = store.read(self._read)
         except StoreBusyError:
             return False
         return self._seen != before
+
+    def _read(self, tx: ReadTx) -> Seen:
+        """The Work, and those of its attempts that had not ended yet when they were seen last, or have begun since."""
+        work, last = outline(tx, self._work_id), attempt_of(tx, self._work_id, None)
+        if self._number is None:
+            return Seen(work, tuple(tx.next_attempts(self._work_id, after=self._passed, limit=PAGE)), last)
+        chosen = attempt_of(tx, self._work_id, self._number)
+        return Seen(work, () if chosen is None else (chosen,), last)
+
+
+def _ended(attempts: Sequence[Attempt]) -> list[int]:
+    """Numbers of those that have ended."""
+    return [attempt.number for attempt in attempts if attempt.ended_at_us is not None]
 
 
 class _Watch:

@@ -5,7 +5,6 @@ Rule: design §12 ("`tenure run` alone: …").
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.model.attempt import Attempt, AttemptState, FailureClass
@@ -35,13 +34,12 @@ class Outcome:
     advice: str | None = None
 
 
-def outcome(work: Work, attempts: Sequence[Attempt]) -> Outcome | None:
+def outcome(work: Work, last: Attempt | None) -> Outcome | None:
     """How a Work ended, or that nobody can know; None while it goes on.
 
     Args:
-        attempts: All of them, by number.
+        last: Its last attempt; None: it had none.
     """
-    last = attempts[-1] if attempts else None
     if last is not None and last.state is AttemptState.RECOVERY_REQUIRED:
         why = f": {last.error}" if last.error else ""
         line = f"what became of {last.id} is unknown, so a person decides; its slot stays held{why}"

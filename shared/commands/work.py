@@ -9,7 +9,7 @@ from dataclasses import replace
 from shared.commands.arguments import Parser, add_json, likely, whole_number, work_named
 from shared.commands.cancel import cancel
 from shared.commands.control import hold, release, retry
-from shared.commands.follow import look
+from shared.commands.follow import outline
 from shared.commands.intent_text import intent_lines, intent_view
 from shared.commands.json_views import ATTEMPTS_SHOWN, WorkFacts, last_attempts, work_facts, work_view
 from shared.commands.open_home import opened
@@ -102,7 +102,7 @@ def _show(argv: list[str], home: str | None) -> int:
 
 def _known(tx: ReadTx, work_id: WorkId) -> Work:
     """The Work, all of it. Raises NotFoundError, UnreadableError."""
-    return tx.work(work_id) or look(tx, work_id).work
+    return tx.work(work_id) or outline(tx, work_id)
 
 
 def _cancel(argv: list[str], home: str | None) -> int:

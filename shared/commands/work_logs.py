@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared.commands.arguments import Parser, add_json, whole_number, work_named
-from shared.commands.follow import Follower, Launches, look
+from shared.commands.follow import PAGE, Follower, Launches, attempt_of, outline
 from shared.commands.json_views import Json
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.output import Outputs, RawSink, SafeSink, Sink, say_dropped
@@ -76,7 +76,7 @@ def logs(argv: list[str], home: str | None) -> int:
     if given.json:
         streams = ["err"] if given.stderr else ["out"] if given.stdout else STREAMS
         with opened(home) as door:
-            found = _written(door, _chosen(door, work_id, number), streams)
+            found = _written(door, _attempts(door, work_id, number), streams)
         print_json({"items": [_view(one) for one in found], "next": None})
         return 0
     if given.stderr:
@@ -93,8 +93,7 @@ def _copy(door: OpenHome, work_id: WorkId, sinks: list[tuple[str, Sink]], *, num
     outputs = Outputs(door.place.attempts, sinks, say_dropped)
     try:
         if not follow:
-            launches = Launches(door.place.attempts)
-            outputs.point_at(next((names for each in reversed(chosen) if (names := launches.of([each]))), []))
+            outputs.point_at(_last_launches(door, work_id, chosen))
             outputs.drain()
             return 0
         end = Follower(door, work_id, outputs, _say, number=number).run()
@@ -107,12 +106,34 @@ def _copy(door: OpenHome, work_id: WorkId, sinks: list[tuple[str, Sink]], *, num
     return 0
 
 
-def _chosen(door: OpenHome, work_id: WorkId, number: int | None) -> list[Attempt]:
-    """The attempts of a Work, or the one of that number. Raises NotFoundError."""
-    chosen = door.store.read(lambda tx: look(tx, work_id)).chosen(number)
-    if number is not None and not chosen:
+def _chosen(door: OpenHome, work_id: WorkId, number: int | None) -> Attempt | None:
+    """The attempt of that number; None where none was named. Raises NotFoundError: no such work, or attempt."""
+    door.store.read(lambda tx: outline(tx, work_id))
+    if number is None:
+        return None
+    chosen = door.store.read(lambda tx: attempt_of(tx, work_id, number))
+    if chosen is None:
         raise NotFoundError(f"{work_id} has no attempt {number}", hint=f"`{door.command(f'work show {work_id}')}`")
     return chosen
+
+
+def _attempts(door: OpenHome, work_id: WorkId, number: int | None) -> list[Attempt]:
+    """The attempts of a Work, or the one of that number. Raises NotFoundError."""
+    chosen = _chosen(door, work_id, number)
+    return door.store.read(lambda tx: tx.attempts(work_id)) if chosen is None else [chosen]
+
+
+def _last_launches(door: OpenHome, work_id: WorkId, chosen: Attempt | None) -> list[str]:
+    """The folders of that attempt; None: of the last one that was launched, looked for from the end."""
+    launches, before = Launches(door.place.attempts), None
+    if chosen is not None:
+        return launches.of([chosen])
+    while page := door.store.read(lambda tx: tx.last_attempts(work_id, before=before, limit=PAGE)):  # noqa: B023
+        for attempt in reversed(page):
+            if names := launches.of([attempt]):
+                return names
+        before = page[0].number
+    return []
 
 
 def _written(door: OpenHome, attempts: Sequence[Attempt], streams: Sequence[str]) -> list[Written]:

@@ -155,6 +155,9 @@ class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
     def attempts(self, work_id: WorkId) -> list[Attempt]:
         """All attempts of a Work, by number."""
 
+    def next_attempts(self, work_id: WorkId, *, after: int, limit: int) -> list[Attempt]:
+        """The first attempts of a Work with `number > after`, by number; cost independent of how many there are."""
+
     def last_attempts(self, work_id: WorkId, *, before: int | None, limit: int) -> list[Attempt]:
         """The last attempts of a Work with `number < before` (None: of all), by number; cost independent of how many there were."""
 

@@ -128,7 +128,7 @@ NO_FOLDER = "exec: ENOENT: working directory: No such file or directory: /gone"
     ],
 )
 def test_end_of_a_work_is_an_exit_code(state: WorkState, attempt: Attempt, code: int, line: str | None) -> None:
-    end = outcome(replace(WORK, state=state, reason=Reason.EXHAUSTED), [attempt])
+    end = outcome(replace(WORK, state=state, reason=Reason.EXHAUSTED), attempt)
 
     assert end is not None
     assert end.code == code
@@ -140,21 +140,12 @@ def test_end_of_a_work_is_an_exit_code(state: WorkState, attempt: Attempt, code:
 
 @pytest.mark.parametrize("state", [state for state in WorkState if state not in {"completed", "failed", "cancelled"}])
 def test_work_that_goes_on_has_no_outcome(state: WorkState) -> None:
-    assert outcome(replace(WORK, state=state), [ATTEMPT]) is None
-    assert outcome(replace(WORK, state=state), []) is None
+    assert outcome(replace(WORK, state=state), ATTEMPT) is None
+    assert outcome(replace(WORK, state=state), None) is None
 
 
 def test_work_cancelled_before_any_attempt_is_tenures_end_not_the_jobs() -> None:
-    end = outcome(replace(WORK, state=WorkState.CANCELLED), [])
+    end = outcome(replace(WORK, state=WorkState.CANCELLED), None)
 
     assert end is not None
     assert (end.code, end.line) == (125, "w1 was cancelled")
-
-
-def test_last_attempt_counts() -> None:
-    attempts = [failed(3, FailureClass.KNOWN, ""), replace(ATTEMPT, state=AttemptState.SUCCEEDED, exit_status=0)]
-
-    end = outcome(replace(WORK, state=WorkState.COMPLETED), attempts)
-
-    assert end is not None
-    assert end.code == 0

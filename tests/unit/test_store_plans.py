@@ -216,6 +216,10 @@ PLANS: dict[str, tuple[str, set[str]]] = {
             "USE TEMP B-TREE FOR ORDER BY",
         },
     ),
+    "next attempts of a Work": (
+        reads.NEXT_ATTEMPTS,
+        {"SEARCH attempt USING INDEX sqlite_autoindex_attempt_2 (work_id=? AND number>?)"},
+    ),
     "last attempts of a Work": (
         reads.LAST_ATTEMPTS,
         {"SEARCH attempt USING INDEX sqlite_autoindex_attempt_2 (work_id=? AND number<?)"},

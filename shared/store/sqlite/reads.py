@@ -37,6 +37,8 @@ UNEXCLUDED_ATTEMPT = f"SELECT id FROM attempt WHERE work_id = ? AND {UNEXCLUDED}
 ATTEMPT = "SELECT * FROM attempt WHERE id = :attempt"
 LAST_ATTEMPTS = """SELECT * FROM attempt WHERE work_id = :work AND number < :before
   ORDER BY number DESC LIMIT :limit + 0"""
+NEXT_ATTEMPTS = """SELECT * FROM attempt WHERE work_id = :work AND number > :after
+  ORDER BY number LIMIT :limit + 0"""
 NUMBER_MAX = 2**62
 HOLDERS = f"SELECT * FROM attempt WHERE {SLOT} ORDER BY started_at_us, id LIMIT ? + 0"
 USAGE = f"SELECT pool, scope, count(*) AS held FROM attempt WHERE {SLOT} GROUP BY pool, scope"
@@ -159,6 +161,18 @@ class Reads(ReadyReads, AgentReads):
         """See `ReadTx.attempts`."""
         found = self._db.rows("SELECT * FROM attempt WHERE work_id = ? ORDER BY number", (work_id,))
         return self._readable(found, rows.attempt_of_row)
+
+    def next_attempts(self, work_id: WorkId, *, after: int, limit: int) -> list[Attempt]:
+        """See `ReadTx.next_attempts`."""
+        listed: list[Attempt] = []
+        while len(listed) < limit:
+            room = limit - len(listed)
+            found = self._db.rows(NEXT_ATTEMPTS, {"work": work_id, "after": after, "limit": room})
+            listed += self._readable(found, rows.attempt_of_row)
+            if len(found) < room:
+                break
+            after = found[-1]["number"]
+        return listed
 
     def last_attempts(self, work_id: WorkId, *, before: int | None, limit: int) -> list[Attempt]:
         """See `ReadTx.last_attempts`."""

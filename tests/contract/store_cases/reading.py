@@ -233,6 +233,14 @@ def the_last_attempts_of_a_work_are_read_page_by_page(world: World) -> None:
     assert numbers(4, 2) == [2, 3]
     assert numbers(1, 2) == []
 
+    def following(after: int, limit: int) -> list[int]:
+        found = world.store.read(lambda tx: tx.next_attempts(work_id, after=after, limit=limit))
+        return [attempt.number for attempt in found]
+
+    assert following(0, 9) == [1, 2, 3, 4, 5]
+    assert following(1, 2) == [2, 3]
+    assert following(5, 2) == []
+
 
 @case(pytest.mark.req("R10"))
 def the_open_stop_order_of_an_attempt_is_found_by_its_name(world: World) -> None:
