@@ -23,22 +23,20 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from shared.ids import AttemptId, Incarnation, WorkId
-from shared.model.attempt import Attempt, Ending, Lease, LeaseKey, Phase, Segment, Snapshot
+from shared.model.attempt import Attempt, Ending, Lease, LeaseKey, Segment, Snapshot
 from shared.model.cancel import Cancellation
-from shared.model.evidence import Pin, ProcessIdentity
 from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
-from shared.model.outcome import Outcome
 from shared.model.work import Input, Work, WorkChange, WorkState
-from shared.policy.capacity import Usage, Wait
+from shared.policy.capacity import Usage
 from shared.store.agent_contract import AgentReads, AgentTransitions
+from shared.store.leader_contract import LeaderTransitions
 from shared.store.stop_contract import StopTransitions
 from shared.store.values import (
     PERSON,
     Assignment,
     CancelOutcome,
     Claimed,
-    ClaimHeld,
     ClaimRefused,
     ClaimRequest,
     ConfigGeneration,
@@ -56,6 +54,7 @@ from shared.store.values import (
 )
 from shared.store.wait_contract import WaitReads, WaitTransitions
 from shared.store.work_contract import WorkCommands, WorkReads
+from shared.store.worker_contract import WorkerTransitions
 
 __all__ = [
     "PERSON",
@@ -229,7 +228,16 @@ class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
         """Names of the directories of every epoch so far, newest first."""
 
 
-class Tx(ReadTx, WorkCommands, WaitTransitions, StopTransitions, AgentTransitions, Protocol):
+class Tx(
+    ReadTx,
+    WorkCommands,
+    WaitTransitions,
+    StopTransitions,
+    AgentTransitions,
+    LeaderTransitions,
+    WorkerTransitions,
+    Protocol,
+):
     """Reads and transitions of one write transaction."""
 
     # Commands
@@ -265,160 +273,6 @@ class Tx(ReadTx, WorkCommands, WaitTransitions, StopTransitions, AgentTransition
         """Make a configuration the active one; its generation. The same digest and path as the active one: no new, unless that one
         cannot be read. The ledgers of a budget that was never configured before count from now on. Rule: B03.
         """
-
-    # Registration
-    def next_incarnation(self, name: str) -> Incarnation: ...
-    def register_worker(self, registration: Registration) -> None: ...
-    def drain_worker(self, owner: Incarnation) -> None:
-        """No more claims for this worker."""
-
-    def retire_worker(self, owner: Incarnation, *, reason: str, died: bool = False) -> int:
-        """Mark a worker gone and revoke (`released` or `reason`) every lease it still owns; returns how many. Idempotent.
-        Called by the worker itself at its end, or (*leader*) on proof of its death.
-
-        Args:
-            died: By that proof, on this boot: counted on each attempt that it had accepted, and perhaps held against a binding
-                (`policy.losses`).
-        """
-
-    # Leadership
-    def take_leadership(
-        self,
-        owner: Incarnation,
-        *,
-        process: ProcessIdentity,
-        lock_device: int,
-        lock_inode: int,
-        duration_us: int,
-        proven_dead: int | None,
-    ) -> Leader | None:
-        """Compare-and-set to generation + 1; None when another leads.
-
-        Args:
-            process: Who asks, so that whoever stands by can watch it.
-            proven_dead: The generation whose own lock file was proven free; that row then no longer protects itself.
-        """
-
-    def lead(self, owner: Incarnation, generation: int, *, duration_us: int, renew_after_us: int) -> None:
-        """Assert leadership for this transaction, renewing it when less than `duration_us - renew_after_us` is left.
-        Raises LeadershipLostError.
-        """
-
-    def resign(self, owner: Incarnation, generation: int) -> None:
-        """Give leadership up; refused silently when it is another's."""
-
-    # Leader's transitions
-    def revoke_foreign_boots(self) -> int:
-        """Revoke every unrevoked lease of another boot; returns how many. *leader*"""
-
-    def carry_timers(self, *, limit: int) -> int:
-        """Go on in this boot with so many timers of others, those due first before the others: what was waited is the wall difference,
-        at least 0, measured now and never again, so that a wall clock that is set afterwards delays none; returns how many. None that
-        is left is due by this boot's clock. *leader* Rule: K02, S01.
-        """
-
-    def revoke_unaccepted(self, *, accept_timeout_us: int) -> list[AttemptId]:
-        """Revoke claims not accepted in time (reason `not_accepted`). *leader*"""
-
-    def claim(self, request: ClaimRequest) -> Claimed | ClaimHeld | ClaimRefused:
-        """Recheck what it was decided on; hold the Work for a gate or a budget, else create attempt N+1 with all it needs, consume
-        the inputs, charge a turn. Rings the worker. *leader* Rule: E02, E03, E08, B04, G03.
-        """
-
-    def claim_recovery(
-        self, attempt_id: AttemptId, *, epoch_seen: int, worker: Incarnation, lease_us: int
-    ) -> int | None:
-        """Same attempt, epoch + 1, `recovering`, new lease for `worker`, the open segment ended and one marked recovered begun
-        at the same instant; None when the epoch moved, the lease is live, or `worker` is neither the leader itself nor a live
-        worker that offers the pinned executor registration. The ended segment and the budget are charged with the time since it was measured. Writes no invoke; the new
-        segment carries the sandbox's digest. Drops all but the last 50 segments, counted. Rings the worker. *leader*
-        Rule: R02, E13, E17, R14.
-        """
-
-    def time_out_lapsed(self, attempt_id: AttemptId, *, epoch_seen: int, why: str, change: WorkChange) -> bool:
-        """End an attempt that has neither a live lease nor time left: recovered by the leader itself (epoch + 1, a `recovered`
-        segment of no length), timed out, exclusion held with a stop order, its Work settled by `change`, all at once.
-
-        Returns: False, and nothing is written, when the epoch moved, the lease is live, time is left, or it has ended, is parked
-            or waits for a person.
-        Rings the coordinator and the workers. *leader* Rule: E14, R06, O05.
-        """
-
-    def hold_back(self, waits: Sequence[Wait]) -> None:
-        """Record why ready Works do not start; writes only what changed. A reason of `SET_ASIDE` takes them out of the queue. *leader*"""
-
-    def requeue(self, work_ids: Sequence[WorkId]) -> None:
-        """Put Works that are set aside back into the queue, at the place they had: what held them back may do so no more. *leader*"""
-
-    def record_pass(self, record: PassRecord) -> None:
-        """*leader* Keeps the last 1,000."""
-
-    def mark_unreadable(self, rows: Sequence[UnreadableRow]) -> None:
-        """Mark rows that cannot be read, each once. *leader* Rule: S05."""
-
-    def unmark_readable(self, rows: Sequence[UnreadableRow]) -> None:
-        """Take the mark from rows that can be read again, or are gone. *leader*"""
-
-    def mark_clock(self, *, offset_us: int) -> None:
-        """Keep how the clocks lay to each other (wall minus monotonic, this boot) when the last pass began. *leader*"""
-
-    def record_clock_jump(self, by_us: int, *, offset_us: int) -> None:
-        """Tell that the wall clock jumped, and keep the mark of after it; nothing when that mark is kept already. *leader*
-        Rule: K02.
-        """
-
-    def checkpoint_due(self) -> bool: ...
-
-    # Worker's transitions, fenced by `key`
-    def beat(self, owner: Incarnation) -> None:
-        """Sign of life of a worker. Raises RefusedError when the worker is gone (it was buried: it must stop)."""
-
-    def renew(self, owner: Incarnation, *, lease_us: int) -> set[tuple[AttemptId, int]]:
-        """Extend all accepted live leases of `owner`, never shortening one; beats. Returns (attempt, epoch) of those extended:
-        whatever the caller holds beyond that set is lost. Rule: E05, R07.
-        """
-
-    def accept(self, key: LeaseKey, *, invoke_isolated: bool | None, sandbox_digest: str | None = None) -> None:
-        """The owner's first write. `invoke_isolated` not None: also writes `invoke = called` with that mark, and the digest of
-        the sandbox that the launch is planned with (first launch). Rule: E16, R14.
-        """
-
-    def record_phases(self, key: LeaseKey, phases: Sequence[Phase]) -> None:
-        """Add to the trail of this lease's segment: a phase by its name, once when it begins and once when it has ended; a later
-        report of a name replaces the earlier one; the same one again writes nothing. The segment keeps the first 16 names, reports of others are only counted.
-
-        Rides on the transition it comes behind in its transaction. A refusal only leaves the trail short. Rule: E15.
-        """
-
-    def pin(self, key: LeaseKey, pin: Pin, *, token_sha256: str | None = None) -> None:
-        """Record the held launch's identity, and the digest of the token its program gets; launching or resuming becomes
-        running. The fence is checked now, so an old launch's pin is refused. Rule: R05.
-        """
-
-    def adopt(self, key: LeaseKey, *, why: str) -> None:
-        """Recovering becomes running; the pin stays."""
-
-    def relaunch(self, key: LeaseKey, *, clear_pin: bool, why: str, sandbox_digest: str | None = None) -> None:
-        """Recovering becomes launching (resuming if that was lost): the segment is marked relaunched with `invoke = called,
-        isolated` of the launch that follows at once, the pin cleared on positive evidence. Without a digest the segment keeps
-        the one it carries. Rule: R03, R04, R14.
-        """
-
-    def finish(self, key: LeaseKey, ending: Ending, change: WorkChange, *, outcome: Outcome | None = None) -> None:
-        """End the attempt and settle its Work in one transaction. Exclusion is released with `ending.proof`, else kept with a
-        stop order. The inputs of an attempt that took no effect are pending again when its Work may be tried again. Rings the
-        coordinator.
-
-        Args:
-            outcome: What the program declared, applied with this end, whatever its kind: the turn's events, the inputs it took,
-                and a wait for the next attempt (then `change` makes the Work wait); None: nothing is applied. Rule: O06, O15.
-        """
-
-    def require_recovery(self, key: LeaseKey, *, why: str, proof: str | None) -> None:
-        """The attempt may have run and its outcome is unknown: `recovery_required`, lease revoked. Its slot stays held."""
-
-    def release(self, key: LeaseKey, *, reason: str) -> None:
-        """Revoke this lease so that the same attempt can be recovered at once. Rings the coordinator. Rule: R07."""
 
 
 class Store(Protocol):

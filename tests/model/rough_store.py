@@ -13,26 +13,17 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from shared.errors import IndeterminateError, StoreBusyError, StoreUnavailableError
-from shared.store.budget_contract import BudgetCommands
 from shared.store.contract import ReadTx, Tx
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.store import SqliteStore, WriteTx
-from shared.store.stop_contract import StopTransitions
-from shared.store.wait_contract import WaitTransitions
-from shared.store.work_contract import WorkCommands
+from tests.support import contract
 from tests.support.stores import World
 from tests.support.transitions import contents
 
 R = TypeVar("R")
 
 BUSY, IOERR, FULL = 5, 10, 13
-TRANSITIONS = frozenset(
-    name
-    for part in (Tx, WorkCommands, BudgetCommands, WaitTransitions, StopTransitions)
-    for name in vars(part)
-    if not name.startswith("_")
-)
-TRANSITIONS -= set(vars(ReadTx))
+TRANSITIONS = contract.TRANSITIONS - contract.TRANSITIONS_OF_AGENTS
 
 
 @dataclass

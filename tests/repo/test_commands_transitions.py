@@ -7,20 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.store.agent_contract import AgentTransitions
-from shared.store.budget_contract import BudgetCommands
-from shared.store.contract import ReadTx, Tx
-from shared.store.stop_contract import StopTransitions
-from shared.store.wait_contract import WaitTransitions
-from shared.store.work_contract import WorkCommands
 from tests.support.checkout import ROOT
+from tests.support.contract import TRANSITIONS
 
-TRANSITIONS = {
-    name
-    for part in (Tx, WorkCommands, BudgetCommands, WaitTransitions, StopTransitions, AgentTransitions)
-    for name in vars(part)
-    if not name.startswith("_")
-} - set(vars(ReadTx))
 COMMANDS = {
     *(
         "submit",

@@ -6,20 +6,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from shared.errors import IndeterminateError, StoreBusyError
-from shared.store.budget_contract import BudgetCommands
 from shared.store.contract import ReadTx, Store, Tx
-from shared.store.stop_contract import StopTransitions
-from shared.store.wait_contract import WaitTransitions
-from shared.store.work_contract import WorkCommands
+from tests.support import contract
 
 R = TypeVar("R")
 
-TRANSITIONS = frozenset(
-    name
-    for part in (Tx, WorkCommands, BudgetCommands, WaitTransitions, StopTransitions)
-    for name in vars(part)
-    if not name.startswith("_")
-)
+TRANSITIONS = contract.TRANSITIONS - contract.TRANSITIONS_OF_AGENTS
 Journal = list[tuple[str, str]]
 
 

@@ -58,7 +58,7 @@ MARK_CLOCK = """INSERT INTO clock (id, boot_id, offset_us, jumped_at_us, jumped_
 
 
 class Coordination(Charging):
-    """See `contract.Tx`, "Leader's transitions"."""
+    """See `leader_contract.LeaderTransitions`."""
 
     def revoke_foreign_boots(self) -> int:
         """See `Tx.revoke_foreign_boots`."""

@@ -49,7 +49,7 @@ RECORD_PHASES = """UPDATE segment SET phases = :phases, phases_dropped = phases_
 
 
 class Holding(Ends):
-    """See `contract.Tx`, "Worker's transitions"."""
+    """See `worker_contract.WorkerTransitions`."""
 
     def beat(self, owner: Incarnation) -> None:
         """See `Tx.beat`."""

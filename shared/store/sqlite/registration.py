@@ -37,7 +37,7 @@ RESIGN = """UPDATE leader SET expires_mono_us = 0
 
 
 class Registrations(Losses):
-    """See `contract.Tx`, "Registration" and "Leadership"."""
+    """See `worker_contract.WorkerTransitions`, `leader_contract.LeaderTransitions`."""
 
     def next_incarnation(self, name: str) -> Incarnation:
         """See `Tx.next_incarnation`."""

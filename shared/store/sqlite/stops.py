@@ -30,7 +30,7 @@ REPORT_UNPROVEN = f"""UPDATE stop_order SET owner = NULL, boot_id = :boot, expir
 
 
 class Stops(Writing):
-    """See `contract.Tx`, "Stop orders"."""
+    """See `stop_contract.StopTransitions`."""
 
     def take_stop_order(self, order_id: int, owner: Incarnation, *, lease_us: int) -> bool:
         """See `Tx.take_stop_order`. Taking what one holds extends it. Raises RefusedError: the taker does not take part."""

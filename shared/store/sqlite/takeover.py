@@ -28,7 +28,7 @@ COUNT_DROPPED = """UPDATE attempt SET segments_dropped = segments_dropped + :cou
 
 
 class Takeovers(Ends):
-    """See `contract.Tx`, "Leader's transitions"."""
+    """See `leader_contract.LeaderTransitions`."""
 
     def claim_recovery(
         self, attempt_id: AttemptId, *, epoch_seen: int, worker: Incarnation, lease_us: int
