@@ -17,9 +17,9 @@ from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, Lease, Segment, Snapshot
 from shared.model.budget import Budget
 from shared.model.cancel import Cancellation
+from shared.model.declaration import Recorded
 from shared.model.host import StopOrder
 from shared.model.intent import Intent
-from shared.model.outcome import Recorded
 from shared.model.stream import Stream
 from shared.model.work import Work
 from shared.policy.capacity import Limits

@@ -26,7 +26,7 @@ from typing import Protocol
 
 from shared.errors import DeclarationError
 from shared.model.attempt import LeaseKey
-from shared.model.outcome import Declaration, declaration_of, parse_json
+from shared.model.declaration import Declaration, declaration_of, parse_json
 from worker.pool import Completion
 
 log = logging.getLogger(__name__)

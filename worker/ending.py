@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from shared.model.attempt import AttemptState, Ending, FailureClass
+from shared.model.declaration import outcome_of
 from shared.model.evidence import Evidence, LockState
 from shared.model.instant import US_PER_MS, US_PER_S
-from shared.model.outcome import Outcome, outcome_of
+from shared.model.outcome import Outcome
 from shared.policy.outcome import End, Park, Unproven, applies, end_of
 from shared.policy.proof import proof_of
 from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide, may_relaunch

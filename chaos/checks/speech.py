@@ -13,7 +13,7 @@ from chaos.speech import END, GARBAGE, KEPT, NOISE, Said
 from chaos.witness import Line, Mark
 from shared.ids import AttemptId, work_of
 from shared.model.attempt import AttemptState, FailureClass
-from shared.model.outcome import Declaration
+from shared.model.declaration import Declaration
 from shared.policy.steps import is_final_attempt
 from shared.store.contract import PERSON, Event
 

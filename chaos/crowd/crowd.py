@@ -13,7 +13,7 @@ from chaos.crowd.population import FULL_SCOPES, Population
 from chaos.crowd.site import DAY_US, FAILING, Site, config_for
 from shared.clock import Clock
 from shared.ids import WorkId, work_of
-from shared.model.outcome import Declaration, declaration_of
+from shared.model.declaration import Declaration, declaration_of
 from shared.model.work import Reason
 
 ALIKE = "tick"

@@ -17,10 +17,10 @@ from shared.home import create_home
 from shared.ids import AttemptId, Incarnation, WorkId, attempt_directory, work_of
 from shared.model.attempt import AttemptState, Ending, FailureClass, LeaseKey
 from shared.model.budget import Budget, Per, Period
+from shared.model.declaration import Declaration, outcome_of
 from shared.model.evidence import LockState, Pin, ProcessIdentity
 from shared.model.instant import US_PER_S
 from shared.model.intent import Delivered
-from shared.model.outcome import Declaration, outcome_of
 from shared.model.settings import Binding, Config, ScopeConfig, Settings
 from shared.model.stream import Place, Stretch, Took
 from shared.model.timer import TimerKind

@@ -14,9 +14,9 @@ from chaos.matrix.cell import Kept
 from chaos.notes import Note, Word
 from shared.ids import WorkId, work_of
 from shared.model.attempt import Attempt, AttemptState
+from shared.model.declaration import DeclarationKind
 from shared.model.event import TIMER_EVENT, TURN_EVENT
 from shared.model.intent import Fate, IntentKind
-from shared.model.outcome import DeclarationKind
 from shared.model.wait import WAKES_MAX
 from shared.store.contract import Event
 

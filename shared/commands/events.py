@@ -11,9 +11,9 @@ from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import iso, print_json
 from shared.commands.request import cause_of
 from shared.errors import IndeterminateError, UsageError
+from shared.model.declaration import parse_json
 from shared.model.event import DATA_BYTES_MAX, RESERVED_PREFIXES, NewEvent, event_type_fault, word_fault
 from shared.model.instant import US_PER_MS
-from shared.model.outcome import parse_json
 from shared.policy.submission import key_fault
 from shared.store.contract import Event
 

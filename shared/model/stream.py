@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from shared.model.outcome import Declaration
+from shared.model.declaration import Declaration
 from shared.model.usage import NO_USAGE, Usage
 
 REFUSALS_KEPT = 16

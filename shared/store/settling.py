@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from shared.ids import AttemptId, work_of
 from shared.model.attempt import Ending, Snapshot
-from shared.model.outcome import Outcome, outcome_of
+from shared.model.declaration import outcome_of
+from shared.model.outcome import Outcome
 from shared.model.work import WorkChange
 from shared.policy.causality import asks_to_continue, derive
 from shared.policy.settle import Before, settle

@@ -11,8 +11,9 @@ from typing import Protocol
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, LeaseKey
 from shared.model.causality import ChainRefusal
+from shared.model.declaration import Declaration, Recorded
 from shared.model.event import NewEvent
-from shared.model.outcome import Declaration, Outcome, Recorded
+from shared.model.outcome import Outcome
 from shared.model.usage import Usage
 from shared.model.wait import Awaited, Wake
 from shared.store.values import Claimed, ClaimRefused, ResumeRequest, Woken

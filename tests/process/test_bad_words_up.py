@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shared.model.outcome import DECLARATIONS_MAX
+from shared.model.declaration import DECLARATIONS_MAX
 from tests.support.up_sites import UpSite
 
 AGENT = r"""

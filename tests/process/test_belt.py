@@ -17,7 +17,7 @@ import pytest
 
 from shared.ids import AttemptId, Incarnation
 from shared.model.attempt import LeaseKey
-from shared.model.outcome import Declaration, declaration_of
+from shared.model.declaration import Declaration, declaration_of
 from tests.support.waiting import wait_until
 from worker.belt import CONNECTIONS_MAX, REQUEST_BYTES_MAX, SOCKET, BeltServer, Request, token_digest
 from worker.pool import Completion

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shared.model.attempt import AttemptState, Ending
+from shared.model.declaration import Declaration, declaration_of
 from shared.model.event import NewEvent
-from shared.model.outcome import Declaration, declaration_of
 from shared.model.work import WorkChange, WorkState
 
 HANDED_OFF = Ending(AttemptState.HANDED_OFF, 0, None, None, "S1", "handed off")

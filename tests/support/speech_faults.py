@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from chaos.history import History
 from shared.ids import AttemptId, WorkId
-from shared.model.outcome import Declaration, DeclarationKind
+from shared.model.declaration import Declaration, DeclarationKind
 from shared.model.usage import usage_of
 from shared.store.contract import Event
 from tests.support.clean_histories import index_of, with_changed_event, with_event

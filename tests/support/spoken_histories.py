@@ -18,9 +18,9 @@ from chaos.witness import Line, Mark
 from shared.ids import Incarnation, WorkId, work_of
 from shared.model.attempt import Ending, LeaseKey
 from shared.model.budget import Budget, Per
+from shared.model.declaration import Declaration, declaration_of
 from shared.model.instant import US_PER_S
 from shared.model.intent import Delivered, Intent
-from shared.model.outcome import Declaration, declaration_of
 from shared.model.settings import Config, Settings
 from shared.model.stream import Place, Refusal, RefusalCode, Stretch, Took
 from shared.policy.outcome import End, Park, end_of

@@ -17,9 +17,10 @@ from shared.home import create_home
 from shared.ids import AttemptId, Incarnation, WorkId, attempt_directory
 from shared.model.attempt import Attempt, AttemptState, Ending, FailureClass, LeaseKey, Snapshot
 from shared.model.budget import Budget
+from shared.model.declaration import Declaration, outcome_of
 from shared.model.evidence import Pin, ProcessIdentity
 from shared.model.instant import US_PER_S
-from shared.model.outcome import Declaration, Outcome, outcome_of
+from shared.model.outcome import Outcome
 from shared.model.settings import Config, Settings
 from shared.model.work import NewWork, Reason, Work, WorkChange, WorkKind, WorkState
 from shared.policy.capacity import Usage

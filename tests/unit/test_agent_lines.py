@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from shared.model.outcome import DeclarationKind
+from shared.model.declaration import DeclarationKind
 from shared.model.stream import Place, Refusal, RefusalCode, Took
 from shared.model.usage import Usage
 from worker.agents.lines import LINE_BYTES_MAX, Line, lines_of

@@ -165,7 +165,7 @@ def test_where_they_differ_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     long = INVALID["turn: a comment of 8,001"]
     assert disagreement(long) is None
 
-    monkeypatch.setattr("shared.model.outcome.COMMENT_CHARS_MAX", 10_000)
+    monkeypatch.setattr("shared.model.declaration.COMMENT_CHARS_MAX", 10_000)
 
     assert disagreement(long) is not None
 

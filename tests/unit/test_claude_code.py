@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shared.errors import UnsupportedError
-from shared.model.outcome import DeclarationKind
+from shared.model.declaration import DeclarationKind
 from shared.model.stream import Place, Refusal
 from shared.model.work import Input
 from shared.store.contract import Assignment

@@ -16,8 +16,8 @@ from chaos.matrix.kept import KEEPS, broken
 from chaos.notes import Ends, Note, Word
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import AttemptState
+from shared.model.declaration import Declaration, DeclarationKind, Recorded
 from shared.model.intent import Fate, Intent, IntentKind
-from shared.model.outcome import Declaration, DeclarationKind, Recorded
 from shared.model.stream import Place, Stream
 from shared.model.usage import Usage
 from shared.model.wait import WAKES_MAX

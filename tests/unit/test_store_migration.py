@@ -13,9 +13,9 @@ import pytest
 from shared.clock import VirtualClock
 from shared.home import Home, create_home
 from shared.ids import AttemptId, Incarnation, WorkId
+from shared.model.declaration import outcome_of
 from shared.model.event import TURN_EVENT
 from shared.model.host import PassRecord
-from shared.model.outcome import outcome_of
 from shared.model.timer import TimerKind
 from shared.model.work import WorkKind, WorkState
 from shared.store.contract import Tx

@@ -11,8 +11,8 @@ import pytest
 from shared.errors import IndeterminateError
 from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import AttemptState, LeaseKey
+from shared.model.declaration import Declaration, declaration_of
 from shared.model.event import HANDOFF_EVENT, TURN_EVENT
-from shared.model.outcome import Declaration, declaration_of
 from shared.model.settings import Binding, Config, RetryPolicy, Settings
 from shared.model.work import NewWork, WorkKind, WorkState
 from shared.store.contract import Tx

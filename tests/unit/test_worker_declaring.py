@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from shared.model.attempt import LeaseKey
-from shared.model.outcome import Declaration, declaration_of
+from shared.model.declaration import Declaration, declaration_of
 from tests.support.declarations import TURN
 from tests.support.sites import Bench, Site
 from worker.belt import RETRY, NoBelt, Request

@@ -12,8 +12,8 @@ import pytest
 from shared.ids import work_of
 from shared.model.attempt import AttemptState, LeaseKey
 from shared.model.budget import Budget, Per
+from shared.model.declaration import Declaration, declaration_of
 from shared.model.event import NewEvent
-from shared.model.outcome import Declaration, declaration_of
 from shared.model.settings import DEFAULT, Config
 from shared.model.work import Reason, WorkState
 from shared.process.launcher import LaunchSpec

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from shared.model.outcome import SUMMARY_CHARS_MAX, Declaration, declaration_of
+from shared.model.declaration import SUMMARY_CHARS_MAX, Declaration, declaration_of
 from shared.model.usage import Usage, usage_of
 from worker.agents.messages import NOTHING, Heard
 

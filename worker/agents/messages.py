@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from shared.errors import DeclarationError
-from shared.model.outcome import Declaration, declaration_of, usage_declared
+from shared.model.declaration import Declaration, declaration_of, usage_declared
 from shared.model.stream import WHY_CHARS_MAX, Refusal, RefusalCode
 from shared.model.usage import NO_USAGE, Usage
 from worker.agents.lines import Line

@@ -9,8 +9,8 @@ from shared.boundary import Boundary
 from shared.errors import DeclarationError, KeyReusedError, NotFoundError, RefusedError
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt, AttemptState, Ending, Exclusion, LeaseKey
+from shared.model.declaration import outcome_of
 from shared.model.intent import Delivered, Fate, Intent, IntentKind
-from shared.model.outcome import outcome_of
 from shared.model.stream import REFUSALS_KEPT, WHY_CHARS_MAX, Place, Refusal, RefusalCode, Stream, Stretch, Took
 from shared.model.usage import Usage
 from shared.model.work import Reason, Work, WorkChange, WorkState

@@ -10,8 +10,9 @@ from shared.errors import KeyReusedError, RefusedError
 from shared.ids import AttemptId
 from shared.model.attempt import SEGMENTS_KEPT, AttemptState, LeaseKey
 from shared.model.budget import Budget, plain
+from shared.model.declaration import Declaration
 from shared.model.event import NewEvent
-from shared.model.outcome import Declaration, Outcome
+from shared.model.outcome import Outcome
 from shared.model.usage import NO_USAGE, TURNS, Usage
 from shared.model.wait import WaitState
 from shared.model.work import Permit, Reason, Work, WorkChange, WorkState

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from shared.errors import DeclarationError
 from shared.ids import AttemptId
 from shared.model.attempt import Attempt
-from shared.model.outcome import DECLARATIONS_MAX, Declaration, DeclarationKind, inputs_declared, usage_declared
+from shared.model.declaration import DECLARATIONS_MAX, Declaration, DeclarationKind, inputs_declared, usage_declared
 from shared.model.stream import RefusalCode
 from shared.model.usage import UNITS_KEPT, Usage
 from shared.store.sqlite.charging import Charging

@@ -7,7 +7,7 @@ import json
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt
 from shared.model.causality import ChainRefusal
-from shared.model.outcome import Recorded
+from shared.model.declaration import Recorded
 from shared.model.usage import NO_USAGE, Usage
 from shared.model.wait import Awaited, Wake
 from shared.store.sqlite import columns, rows

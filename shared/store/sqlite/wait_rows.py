@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.ids import AttemptId, WorkId
 from shared.model.causality import ChainRefusal, Derived
-from shared.model.outcome import Declaration, DeclarationKind, Recorded
+from shared.model.declaration import Declaration, DeclarationKind, Recorded
 from shared.model.wait import Awaited, WaitState
 from shared.store.sqlite.connection import Row
 

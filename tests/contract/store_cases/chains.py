@@ -11,9 +11,9 @@ from shared.errors import ChainTooLongError, LeaseLostError
 from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import AttemptState, Ending, LeaseKey
 from shared.model.causality import Derived
+from shared.model.declaration import Declaration, declaration_of
 from shared.model.event import HANDOFF_EVENT, TURN_EVENT, NewEvent
 from shared.model.instant import US_PER_S
-from shared.model.outcome import Declaration, declaration_of
 from shared.model.work import NewWork, WorkKind, WorkState
 from shared.store.contract import Claimed, Event, Tx
 from shared.store.settling import change_after

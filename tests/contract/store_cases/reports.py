@@ -11,8 +11,8 @@ from shared.errors import DeclarationError, LeaseLostError, RefusedError
 from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import AttemptState, Ending, FailureClass, LeaseKey
 from shared.model.budget import Budget, Per
+from shared.model.declaration import DECLARATIONS_MAX, Declaration, declaration_of
 from shared.model.event import NewEvent
-from shared.model.outcome import DECLARATIONS_MAX, Declaration, declaration_of
 from shared.model.stream import BELT, REFUSALS_KEPT, Place, Refusal, RefusalCode, Said, Stretch, Took
 from shared.model.usage import UNITS_KEPT, Usage
 from shared.model.work import WorkChange, WorkKind, WorkState

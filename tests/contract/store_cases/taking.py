@@ -7,8 +7,8 @@ import pytest
 from shared.errors import DeclarationError
 from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import LeaseKey
+from shared.model.declaration import Declaration, declaration_of
 from shared.model.intent import Delivered
-from shared.model.outcome import Declaration, declaration_of
 from shared.model.stream import Place, Refusal, RefusalCode, Said, Stream, Stretch, Took
 from shared.model.usage import Usage
 from shared.model.work import WorkKind

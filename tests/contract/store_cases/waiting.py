@@ -10,9 +10,10 @@ import pytest
 from shared.errors import DeclarationError, LeaseLostError, RefusedError
 from shared.ids import WorkId, work_of
 from shared.model.attempt import AttemptState, Exclusion, Invoke, LeaseKey
+from shared.model.declaration import DECLARATIONS_MAX, Declaration
 from shared.model.event import NewEvent
 from shared.model.instant import US_PER_S
-from shared.model.outcome import DECLARATIONS_MAX, Declaration, Outcome, OutcomeKind
+from shared.model.outcome import Outcome, OutcomeKind
 from shared.model.wait import WaitState
 from shared.model.work import NewWork, Reason, WorkKind, WorkState
 from shared.policy.capacity import Usage

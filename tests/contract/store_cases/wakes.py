@@ -9,9 +9,9 @@ import pytest
 from shared.errors import KeyReusedError
 from shared.ids import AttemptId, WorkId, work_of
 from shared.model.attempt import LeaseKey
+from shared.model.declaration import Declaration
 from shared.model.event import NewEvent
 from shared.model.instant import US_PER_S
-from shared.model.outcome import Declaration
 from shared.model.wait import WAKES_MAX, WaitState
 from shared.store.contract import Event, ReadTx, Tx
 from tests.contract.store_cases import case

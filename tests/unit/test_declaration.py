@@ -9,19 +9,16 @@ import pytest
 
 from shared.errors import DeclarationError
 from shared.model.attempt import AttemptState, Ending, FailureClass, RetryHint
-from shared.model.outcome import (
+from shared.model.declaration import (
     BODY_BYTES_MAX,
     Declaration,
-    Outcome,
-    OutcomeKind,
     Recorded,
-    Turn,
-    WaitSpec,
     declaration_of,
     outcome_of,
     parse_json,
     usage_declared,
 )
+from shared.model.outcome import Outcome, OutcomeKind, Turn, WaitSpec
 from shared.model.usage import Usage
 from shared.policy.outcome import Park, Unproven, end_of
 from shared.policy.settle import ending_of_status
