@@ -8,15 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from shared.commands.intent_text import stream_view
-from shared.commands.json_views import (
-    AttemptFacts,
-    Json,
-    attempt_facts,
-    attempt_view,
-    cancellation_view,
-    snapshot_if_readable,
-)
+from shared.commands.json_views import Json, cancellation_view
 from shared.commands.render import iso, masked, milliseconds
+from shared.commands.work_facts import AttemptFacts, attempt_facts, attempt_view, snapshot_if_readable
 from shared.errors import NotFoundError
 from shared.ids import AttemptId, work_of
 from shared.model.attempt import Attempt, AttemptState, Snapshot

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.commands.json_views import WorkFacts
 from shared.commands.render import quoted
+from shared.commands.work_facts import WorkFacts
 from shared.model.wait import Awaited, WaitState
 from shared.model.work import Permit, Reason, Work, WorkState
 

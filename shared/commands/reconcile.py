@@ -14,10 +14,11 @@ from dataclasses import replace
 from shared.commands.arguments import Parser, add_json, attempt_named, reason_given, whole_number
 from shared.commands.attempt_story import Story, read_story
 from shared.commands.attempt_text import live_lines
-from shared.commands.json_views import Json, worker_of
+from shared.commands.json_views import Json
 from shared.commands.live_evidence import LiveEvidence, evidence_view, look_at
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import Ink, escaped, moment, print_json, quoted, table
+from shared.commands.work_facts import worker_of
 from shared.errors import RefusedError, UsageError
 from shared.ids import AttemptId
 from shared.model.attempt import AttemptState, Ending, Exclusion, FailureClass

@@ -11,20 +11,11 @@ from dataclasses import dataclass
 
 from shared.commands.arguments import Parser, add_json
 from shared.commands.attendance import Attendance, Rows, judge, read_rows
-from shared.commands.json_views import (
-    Json,
-    WorkFacts,
-    attempt_view,
-    attendance_view,
-    pass_view,
-    stop_order_view,
-    unreadable_view,
-    work_facts,
-    worker_of,
-)
+from shared.commands.json_views import Json, attendance_view, pass_view, stop_order_view, unreadable_view
 from shared.commands.needs import Need, need_row, need_view, read_needs
 from shared.commands.open_home import OpenHome, opened
 from shared.commands.render import Ink, duration, escaped, print_json, quoted, signed_duration, table
+from shared.commands.work_facts import WorkFacts, attempt_view, work_facts, worker_of
 from shared.commands.work_text import counted_tries
 from shared.errors import UnreadableError
 from shared.model.attempt import AttemptState

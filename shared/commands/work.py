@@ -11,10 +11,10 @@ from shared.commands.cancel import cancel
 from shared.commands.control import hold, release, retry
 from shared.commands.follow import outline
 from shared.commands.intent_text import intent_lines, intent_view
-from shared.commands.json_views import ATTEMPTS_SHOWN, WorkFacts, last_attempts, work_facts, work_view
 from shared.commands.open_home import opened
 from shared.commands.render import Ink, print_json
 from shared.commands.speak import inject, interrupt
+from shared.commands.work_facts import ATTEMPTS_SHOWN, WorkFacts, last_attempts, work_facts, work_view
 from shared.commands.work_list import list_works
 from shared.commands.work_logs import logs
 from shared.commands.work_text import show_lines

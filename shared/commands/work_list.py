@@ -9,9 +9,10 @@ import os
 from dataclasses import dataclass
 
 from shared.commands.arguments import Parser, add_json, likely, whole_number
-from shared.commands.json_views import Json, unreadable_view, work_facts, work_view
+from shared.commands.json_views import Json, unreadable_view
 from shared.commands.open_home import opened
 from shared.commands.render import Ink, escaped, print_json, table
+from shared.commands.work_facts import work_facts, work_view
 from shared.commands.work_text import list_rows
 from shared.errors import UsageError
 from shared.model.settings import scope_chain

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from shared.commands.json_views import AttemptFacts, Json, WorkFacts, finding_of, worker_of
+from shared.commands.json_views import Json, finding_of
 from shared.commands.next_step import next_step
 from shared.commands.open_home import OpenHome
 from shared.commands.render import Ink, duration, escaped, masked, moment, quoted, table
+from shared.commands.work_facts import AttemptFacts, WorkFacts, worker_of
 from shared.model.attempt import Attempt, AttemptState, Exclusion, FailureClass, Segment
 from shared.model.budget import plain
 from shared.model.cancel import Cancellation

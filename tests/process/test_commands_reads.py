@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from shared.commands import status, work_list
-from shared.commands.json_views import ATTEMPTS_SHOWN
+from shared.commands.work_facts import ATTEMPTS_SHOWN
 from shared.ids import WorkId
 from shared.model.instant import US_PER_S
 from shared.model.stop import StopResult, Suspect

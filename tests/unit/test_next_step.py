@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 
 from shared import cli
-from shared.commands.json_views import WorkFacts
 from shared.commands.next_step import Step, next_step
+from shared.commands.work_facts import WorkFacts
 from shared.ids import AttemptId, WorkId
 from shared.model.instant import Instant
 from shared.model.wait import Awaited, WaitState
