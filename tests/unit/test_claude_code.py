@@ -202,16 +202,24 @@ def assignment(site: Site) -> Assignment:
     return site.world.store.read(lambda tx: tx.assignments(worker.me, limit=1))[0]
 
 
-def test_each_input_is_one_message_and_then_its_input_ends(assignment: Assignment) -> None:
+@pytest.mark.req("B03")
+def test_its_inputs_are_one_message_and_then_its_input_ends(assignment: Assignment) -> None:
+    """Of several messages each `result` would say what was spent since the program began, and be charged."""
     inputs = (Input(1, b"fix it\nplease"), Input(2, b""), Input(3, "zwölf".encode()))
 
     spec = ClaudeCodeExecutor(ShellExecutor({}, None)).prepare(replace(assignment, inputs=inputs), {})
 
     assert spec.channel is False
     assert spec.stdin is not None
-    lines = [json.loads(line) for line in spec.stdin.splitlines()]
-    assert [line["message"]["content"][0]["text"] for line in lines] == ["fix it\nplease", "zwölf"]
-    assert {line["type"] for line in lines} == {"user"}
+    [line] = [json.loads(line) for line in spec.stdin.splitlines()]
+    assert [block["text"] for block in line["message"]["content"]] == ["fix it\nplease", "zwölf"]
+    assert line["type"] == "user"
+
+
+def test_without_an_input_it_is_told_nothing(assignment: Assignment) -> None:
+    spec = ClaudeCodeExecutor(ShellExecutor({}, None)).prepare(replace(assignment, inputs=(Input(2, b""),)), {})
+
+    assert spec.stdin is None
 
 
 def test_an_input_that_is_no_text_is_refused(assignment: Assignment) -> None:

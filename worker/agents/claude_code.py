@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from shared.model.declaration import SUMMARY_CHARS_MAX, Declaration, declaration_of
@@ -49,9 +49,13 @@ def _request(message: Mapping[str, object]) -> Heard:
     return Heard(unknown=f"control_request {subtype}") if subtype == "can_use_tool" else NOTHING
 
 
-def user_line(text: str) -> bytes:
-    """An input as it is told."""
-    message = {"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": text}]}}
+def user_line(texts: Sequence[str]) -> bytes:
+    """All that an attempt is told, as one message: it is answered by one `result`.
+
+    Of several messages each would have its own, and what each says was spent is the sum since the program began.
+    """
+    content = [{"type": "text", "text": text} for text in texts]
+    message = {"type": "user", "message": {"role": "user", "content": content}}
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 

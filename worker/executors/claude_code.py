@@ -37,15 +37,15 @@ class ClaudeCodeExecutor:
         return self._commands.sandbox_digest(snapshot)
 
     def prepare(self, assignment: Assignment, layer: Mapping[str, str]) -> LaunchSpec:
-        """See `Executor.prepare`. Each input is one message of the user's.
+        """See `Executor.prepare`. Its inputs are one message of the user's.
 
         Raises:
             UnsupportedError: an input is no text.
         """
         spec = self._commands.prepare(assignment, layer)
-        messages = b"".join(user_line(_text(item)) for item in assignment.inputs if item.body)
+        texts = [_text(item) for item in assignment.inputs if item.body]
         out_max = None if spec.output_max is None else max(spec.output_max, OUT_MAX_BYTES)
-        return replace(spec, stdin=messages or None, out_max=out_max)
+        return replace(spec, stdin=user_line(texts) if texts else None, out_max=out_max)
 
 
 def _text(item: Input) -> str:
