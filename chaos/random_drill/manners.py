@@ -1,7 +1,7 @@
 """How the speaking programs of a random drill behave, as data: by which door they speak, and what each launch does. Pure.
 
-A program plays one scene after the other: the first of its first attempt, the next of the next attempt or of the next launch of the
-same one, the last of all that follow.
+A program plays one scene after the other: the first when it begins for the first time, the next in the next attempt or the next launch
+of the same one, the last in all that follow. An attempt that was never launched plays none.
 """
 
 from __future__ import annotations

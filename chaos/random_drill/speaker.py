@@ -57,11 +57,12 @@ class Speaker:
         append(self.manner["notes"], json.dumps(told) + "\n")
 
     def scene(self) -> Json:
-        """What this launch does: one scene for each attempt before, and for each launch of this one that ended by waiting."""
+        """What this launch does: one scene for each program of its Work that began before, whichever attempts they were of."""
+        begun = f"start {os.environ['TENURE_WORK']} "
         with open(self.manner["witness"], encoding="ascii") as file:
-            earlier = sum(line.startswith("start ") and f" {self.attempt} " in line for line in file) - 1
+            earlier = sum(line.startswith(begun) for line in file) - 1
         scenes = self.manner["scenes"]
-        found: Json = scenes[min(int(self.attempt.rpartition(".")[2]) - 1 + earlier, len(scenes) - 1)]
+        found: Json = scenes[min(earlier, len(scenes) - 1)]
         return found
 
     def play(self) -> NoReturn:
