@@ -24,6 +24,7 @@ class Word(StrEnum):
     AGAIN = "again"  # one that it had been told before, under the same identity
     TOOK = "took"  # it says that it took an input
     DECLINED = "declined"  # it says that it takes none while it runs
+    SHUT = "shut"  # it lets nothing more be handed to it, and hears nothing of what was
     USED = "used"  # it says what it consumed
     TURN = "turn"  # it says that a turn is over
     ENDS = "ends"  # it says how it ends, and ends

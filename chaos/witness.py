@@ -58,6 +58,18 @@ class Line:
     seq: int | None = None
 
 
+def job_command(witness: Path, *, wait: float | Path, status: int, body: str = "") -> tuple[str, ...]:
+    """A job that says start, prints, waits, prints, says end, and ends as told.
+
+    Args:
+        body: Shell text that it runs before it waits.
+        wait: Seconds, or a FIFO from which it reads a line.
+        status: 0 to 255, or the negative number of the signal it sends itself.
+    """
+    until = str(wait) if isinstance(wait, Path) else f"{wait:g}"
+    return ("/bin/sh", "-c", _SCRIPT, "job", str(witness), until, str(status), body)
+
+
 class Witness:
     """One witness file and the jobs that write to it."""
 
@@ -66,15 +78,8 @@ class Witness:
         path.touch()
 
     def command(self, *, wait: float | Path, status: int, body: str = "") -> tuple[str, ...]:
-        """A job that says start, prints, waits, prints, says end, and ends as told.
-
-        Args:
-            body: Shell text that it runs before it waits.
-            wait: Seconds, or a FIFO from which it reads a line.
-            status: 0 to 255, or the negative number of the signal it sends itself.
-        """
-        until = str(wait) if isinstance(wait, Path) else f"{wait:g}"
-        return ("/bin/sh", "-c", _SCRIPT, "job", str(self.path), until, str(status), body)
+        """A job that tells this witness; see `job_command`."""
+        return job_command(self.path, wait=wait, status=status, body=body)
 
     def tell(self, mark: Mark, line: Line) -> None:
         """Add what was seen of the process that a line is about, e.g. that it is gone."""

@@ -23,6 +23,8 @@ from shared.model.intent import OPEN_FATES, Fate, Intent
 from shared.model.work import WorkKind, WorkState
 from shared.policy.capacity import POOL_AGENTS
 
+CHANNEL_GONE, NO_ROOM = "ENOENT", "ENOSPC"
+"""Why an input cannot be handed over: what tenure is told by the host."""
 _COMES_TO: Mapping[Ends, tuple[AttemptState, FailureClass | None]] = {
     Ends.COMPLETED: (AttemptState.SUCCEEDED, None),
     Ends.SILENT: (AttemptState.SUCCEEDED, None),
@@ -108,6 +110,27 @@ def intents_are_told_the_truth(history: History) -> list[str]:
             is_agent = history.attempts[one.attempt_id].pool == POOL_AGENTS
             if is_agent and (one.attempt_id, one.id) not in declined:
                 found.append(f"{one.id} is told as not accepted, and {one.attempt_id} never said so")
+    return found
+
+
+def inputs_are_given_up_as_bound(history: History) -> list[str]:
+    """An input that could not be handed over to a running program is given up if the attempt's binding says so, and only then: its
+    program had taken its channel away, or there was no room for what was to be handed over; no program ever reads it.
+    """
+    found = []
+    shut = {note.attempt_id for note in history.notes if note.word is Word.SHUT}
+    seen = {note.input for note in history.notes if note.word is Word.SAW}
+    for one in _intents(history).values():
+        if one.attempt_id is None or one.input is None or one.fate not in (Fate.DROPPED, Fate.RETURNED):
+            continue
+        failed = one.why in (CHANNEL_GONE, NO_ROOM)
+        gives_up = history.snapshots[one.attempt_id].on_inject_error == "drop"
+        if (one.fate is Fate.DROPPED) != (failed and gives_up):
+            found.append(f"{one.id} for {one.attempt_id} is {one.fate}: {one.why}; {gives_up=}")
+        if one.why == CHANNEL_GONE and one.attempt_id not in shut:
+            found.append(f"{one.id} could not be handed over, and {one.attempt_id} still listens")
+        if one.fate is Fate.DROPPED and one.input in seen:
+            found.append(f"{one.id} is given up, and a program read its input {one.input}")
     return found
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from chaos.checks import Finding
+from chaos.checks.inputs import fates_of_inputs
 from chaos.commands import session
 from chaos.ledger import Ledger
 from chaos.random_drill import figures
@@ -21,6 +22,7 @@ from chaos.random_drill.plan import JOBS, KILLS, plan
 from chaos.results import Found
 from chaos.stories import stories
 from shared.commands.arguments import Parser, whole_number
+from shared.model.intent import Fate
 
 INTERRUPTED_REST_S = 20.0
 MOST = 1_000_000
@@ -93,6 +95,7 @@ def _play(given: Namespace, ledger: Ledger) -> None:
         words |= {f"said: {kind}": count for kind, count in sorted(drill.controls.done.items())}
         words |= {f"said too late: {kind}": count for kind, count in sorted(drill.controls.refused.items())}
         words |= {f"asked for: {what}": count for what, count in sorted(drill.duties.done.items())}
+        words |= {f"asked for: release of {name}": count for name, count in sorted(drill.quarantines.done.items())}
     _book(after, killed, ledger)
     harms = Counter(step.harm for step in steps[: drill.played])
     ledger.totals |= {"steps": drill.played, **words, **{f"harm: {harm}": count for harm, count in harms.items()}}
@@ -118,6 +121,7 @@ def _book(after: Aftermath, killed: dict[str, int], ledger: Ledger) -> None:
         **{f"kills of {kind}": count for kind, count in sorted(killed.items())},
         "takeovers": sum(segment.recovered for segment in segments),
         "relaunches": sum(segment.relaunched for segment in segments),
+        "inputs given up": sum(fate is Fate.DROPPED for fate in fates_of_inputs(after.history).values()),
     }
     ledger.figures += figures.figures(after)
     for figure in ledger.figures:

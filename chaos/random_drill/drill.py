@@ -13,23 +13,29 @@ from typing import Self
 
 from chaos.harness import COORDINATOR, Harness, StillWaitingError, uninterrupted
 from chaos.random_drill.aftermath import Aftermath, all_works, look_back
+from chaos.random_drill.configuration import LINGERING, configuration
 from chaos.random_drill.controls import Controls
 from chaos.random_drill.disk import SmallDisk
 from chaos.random_drill.duties import Duties
-from chaos.random_drill.load import CONFIG
+from chaos.random_drill.load import Kind
 from chaos.random_drill.operator import Operator
 from chaos.random_drill.plan import EXTRA, FROZEN_S, STANDBY, WORKERS, Harm, Step
 from chaos.random_drill.processes import Processes
+from chaos.random_drill.quarantines import Quarantines
 from chaos.random_drill.roster import Roster
 from chaos.random_drill.watch import Watch
 from chaos.witness import Mark
-from shared.model.attempt import Attempt
+from shared.model.attempt import Attempt, LeaseKey
 from shared.policy.steps import is_final_work
+from shared.store.contract import ReadTx
 
 LOOK_EVERY_S = 0.05
 SAY_EVERY_S = 10.0
 REST_BOUND_S = 60.0
 AGAIN_S = 0.2
+HOUND_PAUSE_S = 0.5
+"""So long a worker is left alone that holds what is hounded: what else it was given runs by then, and is not suspected."""
+HOUND_BOUND_S = 25.0
 FAULTS_MAX = 10
 
 Say = Callable[[str], None]
@@ -48,7 +54,7 @@ class RandomDrill:
         with uninterrupted():  # from here on there is something to be cleaned up
             self._disk = SmallDisk(folder / "home") if small_disk else None
             try:
-                self.harness = Harness(folder, CONFIG)
+                self.harness = Harness(folder, configuration(folder / "witness"))
             except BaseException:
                 self._take_disk_away()
                 raise
@@ -59,6 +65,7 @@ class RandomDrill:
         self.operator = Operator(self.harness, self.roster, notes, self.processes.look)
         self.controls = Controls(self.operator)
         self.duties = Duties(self.operator, self.controls)
+        self.quarantines = Quarantines(self.operator)
         self.watch = Watch(self.harness, self.processes)
         self.played = 0
         self.rested = ""
@@ -140,7 +147,8 @@ class RandomDrill:
 
     def _is_at_rest(self) -> bool:
         self._serve(0)
-        if self._due or not self.processes.is_settled or not self.operator.is_done or not self.duties.is_done:
+        asked = (self.operator, self.duties, self.quarantines)
+        if self._due or not self.processes.is_settled or not all(one.is_done for one in asked):
             return False
         state, is_charged = self.harness.read(lambda tx: (tx.idle_state(), not tx.has_staged_usage()))
         return state.live == 0 and state.waiting == 0 and is_charged
@@ -152,6 +160,7 @@ class RandomDrill:
             self.processes.look()
             self.operator.look()
             self.duties.look()
+            self.quarantines.look()
             self.watch.look()
             self.harness.reap_orphans()
             while self._due and self._due[0][0] <= time.monotonic():
@@ -193,6 +202,7 @@ class RandomDrill:
             Harm.PROGRAM: lambda step: self._kill_program(step.draw),
             Harm.FREEZE_SHIM: lambda step: self._freeze_shim(step.draw),
             Harm.FREEZE: lambda step: processes.freeze(step.target, FROZEN_S),
+            Harm.HOUND: lambda _: self._hound(),
             Harm.FREEZE_LEADER: lambda _: self._freeze_leader(),
             Harm.STANDBY: lambda _: self._come_or_go(STANDBY, processes.kill),
             Harm.EXTRA: lambda _: self._come_or_go(EXTRA, processes.leave),
@@ -217,6 +227,32 @@ class RandomDrill:
             self.processes.start(STANDBY)
         self.processes.freeze(COORDINATOR, FROZEN_S)
         self._serve(FROZEN_S + 1)
+
+    def _hound(self) -> None:
+        """Kill whoever has held a job that lingers for a while, and only them, until its binding is quarantined for that."""
+        until = time.monotonic() + HOUND_BOUND_S
+        before: LeaseKey | None = None
+        killed: set[LeaseKey] = set()
+        while time.monotonic() < until and LINGERING not in self.harness.read(lambda tx: tx.quarantined()):
+            self._serve(HOUND_PAUSE_S)
+            key = self.harness.read(self._hold_of_lingering)
+            if key is None and killed:
+                return  # it has ended
+            name = "" if key is None else key.owner.rpartition(".")[0]
+            if key is not None and key == before and key not in killed and self.processes.is_there(name):
+                killed.add(key)
+                self.processes.again(name)
+            before = key
+
+    def _hold_of_lingering(self, tx: ReadTx) -> LeaseKey | None:
+        """The lease of a job that lingers and is running; None: there is none."""
+        roster = self.roster
+        for number, work_id in roster.work_ids.items():
+            attempts = tx.attempts(work_id) if roster.planned[number].kind is Kind.LINGERING else []
+            if attempts and attempts[-1].ended_at_us is None:
+                lease = tx.lease(attempts[-1].id)
+                return None if lease is None else LeaseKey(lease.attempt_id, lease.epoch, lease.owner)
+        return None
 
     def _freeze_shim(self, draw: float) -> None:
         attempt = self._held(draw)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
 
@@ -18,18 +17,22 @@ from chaos.job import Job
 from chaos.notes import Ends
 from chaos.random_drill import manners
 from chaos.random_drill.acts import PLAIN_PERSON, Act, Person
+from chaos.random_drill.configuration import (
+    BREAKING,
+    CONFIG,
+    CONFIGURED,
+    LINGERING,
+    METERED,
+    SECONDS_VARIABLE,
+    SHARED,
+    STATUS_VARIABLE,
+)
 from chaos.random_drill.manners import Door, Manner
 from shared.ids import WorkId
-from shared.model.budget import Budget, Per
-from shared.model.instant import US_PER_MS, US_PER_S
-from shared.model.settings import Binding, Config, RetryPolicy, ScopeConfig, Settings
-from shared.model.usage import ATTEMPTS, MINUTES, TURNS
-from shared.model.work import WorkKind
 from shared.policy.capacity import POOL_AGENTS, POOL_JOBS
 
 FOREVER_S = 600.0
 """How long a job waits that is to be ended by others; longer than any drill."""
-CAPPED_BYTES = 256 * 1024
 NUMBER_VARIABLE = "DRILL_JOB"
 """Names the planned job in its environment, so that it is found again whoever handed it in."""
 
@@ -37,14 +40,13 @@ STATUSES = (0, 0, 0, 1, 7, 77, 255, -9, -15)
 GOOD = (0,)
 
 SCOPES = ("", "", "", "north", "north/inner", "south")
-METERED, SHARED = "metered", "shared"
 SPOKEN_SCOPES = ("", "", "north", METERED, SHARED)
 """Two of them have budgets that are soon used up."""
 PRIORITIES = (0, 0, 0, 5)
 LISTENS_S = (0.2, 1.5)
 """So long an agent waits for another input before it ends."""
-ENOUGH = Decimal(10**9)
-"""Of a budget that only counts."""
+SHUT_S = (2.0, 4.0)
+"""So long one goes on to which nothing can be handed."""
 
 
 class Kind(StrEnum):
@@ -66,6 +68,8 @@ class Kind(StrEnum):
     PARKING = "parking"  # waits for an event, then for a time, and goes on each time
     PASSING = "passing"  # ends, and lets its next attempt wait
     HINTED = "hinted"  # says that what it ran into is reset some time; a person does not wait so long
+    BREAKING = "breaking"  # does what its binding says, and fails so often that nothing more of that starts, until it is let go
+    LINGERING = "lingering"  # does what its binding says for long; whoever holds it is hounded
     HOPELESS = "hopeless"  # says that trying again cannot help
     HANDING = "handing"  # hands its work on to its next attempt, which follows at once
     STANDING = "standing"  # rests between inputs, and reads them by its belt
@@ -76,6 +80,8 @@ class Kind(StrEnum):
     DECLINING_AGENT = "declining agent"
     PARKING_AGENT = "parking agent"
     HANDING_AGENT = "handing agent"
+    SHUTTING_AGENT = "shutting agent"  # lets nothing more be handed to it; such inputs wait for its next attempt
+    DROPPING_AGENT = "dropping agent"  # the same; its binding says that they are given up
     FAILING_AGENT = "failing agent"  # names the time of a reset, fails once more, then does well
 
 
@@ -130,6 +136,11 @@ class Recipe:
         """It runs as an agent."""
         return self.manner is not None and self.manner.door is Door.AGENT
 
+    @property
+    def is_configured(self) -> bool:
+        """It runs its binding's command, and counts for how that does."""
+        return self.binding in CONFIGURED
+
 
 _LEAVE_ESCAPEES = "setsid sh -c 'sleep 20 & env -i setsid sleep 20 & exit 0' </dev/null >/dev/null 2>&1"
 _LEAVE_STRAGGLERS = "sleep 20 & (trap '' TERM; exec sleep 20) & :"
@@ -144,6 +155,7 @@ def _spoken(
     binding: str,
     manner: Manner,
     *,
+    seconds: tuple[float, float] = LISTENS_S,
     standing: bool = False,
     fed: tuple[int, int] = (0, 0),
     interrupts: int = 0,
@@ -151,7 +163,7 @@ def _spoken(
     return Recipe(
         weight,
         binding,
-        seconds=LISTENS_S,
+        seconds=seconds,
         statuses=GOOD,
         scopes=SPOKEN_SCOPES,
         manner=manner,
@@ -174,6 +186,8 @@ RECIPES: dict[Kind, Recipe] = {
     Kind.READING: Recipe(10, "plain", _READ, reads=True),
     Kind.FLAKY: Recipe(10, "retried", _FAIL_TWICE, statuses=GOOD, fails=(7, 7), scopes=SPOKEN_SCOPES),
     Kind.APPROVED: Recipe(8, "approved", scopes=SPOKEN_SCOPES),
+    Kind.BREAKING: Recipe(14, BREAKING, statuses=(0, 7, 7, 7, 7, 7, 7, 7)),
+    Kind.LINGERING: Recipe(0, LINGERING, seconds=(16.0, 20.0), statuses=GOOD, scopes=("",)),  # one comes with its harm
     Kind.TALKING: _spoken(6, "plain", manners.TALKS),
     Kind.PARKING: _spoken(6, "plain", manners.PARKS),
     Kind.PASSING: _spoken(5, "plain", manners.PASSES),
@@ -188,47 +202,10 @@ RECIPES: dict[Kind, Recipe] = {
     Kind.DECLINING_AGENT: _spoken(4, "agent", manners.DECLINES, fed=(1, 4), interrupts=1),
     Kind.PARKING_AGENT: _spoken(6, "agent", manners.AGENT_PARKS, fed=(1, 4), interrupts=1),
     Kind.HANDING_AGENT: _spoken(5, "handing-agent", manners.AGENT_HANDS_ON, standing=True, fed=(0, 4), interrupts=1),
+    Kind.SHUTTING_AGENT: _spoken(3, "agent", manners.SHUTS, seconds=SHUT_S, fed=(1, 4), interrupts=1),
+    Kind.DROPPING_AGENT: _spoken(6, "dropping-agent", manners.SHUTS, seconds=SHUT_S, fed=(3, 6), interrupts=1),
     Kind.FAILING_AGENT: _spoken(4, "retried-agent", manners.AGENT_FAILS, fed=(0, 3)),
 }
-
-_NOTHING = ("/bin/true",)
-RETRIES = RetryPolicy((US_PER_S, US_PER_S))
-CONFIG = Config(
-    # The drill kills workers whatever they launch: three in a row are chance, and no word on the job.
-    settings=Settings(job_concurrency=8, concurrency=6, lease_us=2_500 * US_PER_MS, workers_lost_max=0),
-    scopes=(
-        ScopeConfig("north", concurrency=4),
-        ScopeConfig("north/inner", concurrency=2),
-        ScopeConfig("south", concurrency=3),
-    ),
-    bindings=(
-        Binding("agent", _NOTHING, executor="agent", grace_us=300 * US_PER_MS),
-        Binding("approved", _NOTHING, approval=True),
-        Binding("capped", _NOTHING, output_max_bytes=CAPPED_BYTES),
-        Binding("handing", _NOTHING, kind=WorkKind.STANDING, continues=True),
-        Binding(
-            "handing-agent",
-            _NOTHING,
-            executor="agent",
-            grace_us=300 * US_PER_MS,
-            kind=WorkKind.STANDING,
-            continues=True,
-        ),
-        Binding("late", _NOTHING, timeout_us=1_000 * US_PER_MS, grace_us=300 * US_PER_MS),
-        Binding("plain", _NOTHING),
-        Binding("retried", _NOTHING, retry=RETRIES),
-        Binding("retried-agent", _NOTHING, executor="agent", grace_us=300 * US_PER_MS, retry=RETRIES),
-        Binding("standing", _NOTHING, kind=WorkKind.STANDING),
-        Binding("standing-agent", _NOTHING, executor="agent", grace_us=300 * US_PER_MS, kind=WorkKind.STANDING),
-        Binding("stopped", _NOTHING, grace_us=300 * US_PER_MS),
-    ),
-    budgets=(
-        *(Budget(unit, ENOUGH, Per.ALL) for unit in (TURNS, ATTEMPTS, MINUTES, "tokens", "usd")),
-        Budget(TURNS, Decimal(2), Per.WORK, scope=METERED, warn_at=Decimal("0.5")),
-        Budget("tokens", Decimal(300), Per.SCOPE, scope=SHARED, warn_at=Decimal("0.8")),
-    ),
-)
-"""What is in force. Every job brings its own command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +249,14 @@ class PlannedJob:
         """How its attempt of that number ends when it is left alone."""
         fails = self.recipe.fails
         return fails[number - 1] if number <= len(fails) else self.status
+
+    @property
+    def env(self) -> tuple[tuple[str, str], ...]:
+        """What its environment says of it besides."""
+        env = [(NUMBER_VARIABLE, str(self.number))]
+        if self.recipe.is_configured:
+            env += [(SECONDS_VARIABLE, f"{self.seconds:.3f}"), (STATUS_VARIABLE, str(self.status))]
+        return tuple(env)
 
     @property
     def body(self) -> str:

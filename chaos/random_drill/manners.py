@@ -58,6 +58,7 @@ class Manner:
     Attributes:
         reads: A job asks for its inputs.
         declines: An agent takes no input while it runs.
+        shuts: An agent takes away its own channel once it began, and reads nothing more.
         chatter: Lines that an agent says besides, every fifth with one that is no message.
     """
 
@@ -65,6 +66,7 @@ class Manner:
     scenes: tuple[Scene, ...]
     reads: bool = False
     declines: bool = False
+    shuts: bool = False
     chatter: int = 0
 
     def command(self, witness: Path, notes: Path, *, number: int, listens_s: float) -> tuple[str, ...]:
@@ -114,5 +116,6 @@ CRASHES = Manner(
     Door.AGENT, (Scene(Ends.DIES, status=9, leaves=0), Scene(Ends.DIES, status=9, leaves=2), _DONE), chatter=8
 )
 DECLINES = Manner(Door.AGENT, (Scene(Ends.SILENT, uses=2),), declines=True)
+SHUTS = Manner(Door.AGENT, (_DONE,), shuts=True)
 AGENT_PARKS = Manner(Door.AGENT, (_PARKS_FOR_EVER, _DOZES, _DONE))
 AGENT_FAILS = Manner(Door.AGENT, (_RESET, _FAILS, _DONE), chatter=3)

@@ -17,7 +17,7 @@ from typing import TypeVar
 from chaos.harness import Harness, Running
 from chaos.notes import Word, read_notes
 from chaos.random_drill.disk import FULL_WORDS
-from chaos.random_drill.load import NUMBER_VARIABLE, PlannedJob, Via
+from chaos.random_drill.load import PlannedJob, Via
 from chaos.random_drill.roster import Admission, Roster, new_work
 from chaos.witness import Mark
 from shared.errors import RefusedError, StoreBusyError, StoreUnavailableError
@@ -91,8 +91,10 @@ class Operator:
             if job.via is not Via.STORE:
                 self.soon(partial(self._hand_in_by_command, job))
 
-    def command(self, job: PlannedJob) -> tuple[str, ...]:
-        """What a job runs."""
+    def command(self, job: PlannedJob) -> tuple[str, ...] | None:
+        """What a job runs; None: what its binding says."""
+        if job.recipe.is_configured:
+            return None
         manner, witness = job.recipe.manner, self.harness.witness
         if manner is not None:
             return manner.command(witness.path, self.notes, number=job.number, listens_s=round(job.seconds, 3))
@@ -162,11 +164,16 @@ class Operator:
         self.roster.interrupted |= {found.work_id for found in intents if found.kind is IntentKind.INTERRUPT}
 
     def _hand_in_by_command(self, job: PlannedJob) -> None:
-        words = ["--env", f"{NUMBER_VARIABLE}={job.number}", "--priority", str(job.priority)]
+        words = [
+            "--priority",
+            str(job.priority),
+            *(word for key, value in job.env for word in ("--env", f"{key}={value}")),
+        ]
         words += ["--scope", job.scope] if job.scope else []
         words += ["--input", job.input.decode()] if job.input is not None else []
         words += [word for key in job.correlations for word in ("--correlate", key)]
-        command = ["--", *self.command(job)]
+        own = self.command(job)
+        command = [] if own is None else ["--", *own]
         if job.via is Via.SUBMIT:
             call = ["submit", job.recipe.binding, *words, *command]
             self.call(f"submit-{job.number}", call, lambda running, code: self._submitted(job, running, code))

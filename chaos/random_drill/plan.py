@@ -30,6 +30,11 @@ FROZEN_S = 3.0
 BUSY_S = (0.2, 1.5)
 LEADER_FREEZE_KILLS = 60
 """One freeze of the leader with nothing else meanwhile for so many kills; it takes long."""
+HOUND_KILLS = 150
+"""One job is hounded for so many kills; that takes long, too."""
+HOUNDED_IN = 0.75
+"""In this part of the drill, so that it does not last for that alone."""
+HOUNDED_PRIORITY = 9
 CLOCK_HOURS = (-3, -1, 1, 26)
 CLOCK_AFTER_S = (0.0, 2.0)
 CANCEL_SHARE = 0.12
@@ -47,6 +52,8 @@ AGAIN_SHARE = 0.25
 COMMAND_SHARE = 0.12
 PERSON_S = (0.0, 2.0)
 ADMITS_SHARE = 0.75
+SURE_FROM = 3
+"""With so many times as many jobs as there are kinds, there is one of each."""
 RETRIES_SHARE = 0.6
 
 
@@ -63,6 +70,7 @@ class Harm(StrEnum):
     FREEZE_SHIM = "freeze a shim"  # for a while, as a debugger does
     FREEZE = "freeze"  # a worker or the coordinator, until the leases have lapsed, while all goes on
     FREEZE_LEADER = "freeze the leader"  # until its own lease has lapsed, with a standby beside it
+    HOUND = "hound"  # whoever holds the job that comes with it is killed, again and again, until its binding is blamed for that
     STANDBY = "standby"  # a second coordinator comes, or the one there is is killed
     DRAIN = "drain"  # a worker is asked to leave, and another comes
     EXTRA = "extra"  # a third worker comes, or is asked to leave
@@ -141,10 +149,15 @@ def plan(seed: int, *, kills: int = KILLS, jobs: int = JOBS, small_disk: bool = 
         sure += COSTS.get(harms[-1], 0)
     for _ in range(kills // LEADER_FREEZE_KILLS):
         harms.insert(chance.randrange(len(harms)), Harm.FREEZE_LEADER)
+    for _ in range(kills // HOUND_KILLS):
+        harms.insert(chance.randrange(int(len(harms) * HOUNDED_IN)), Harm.HOUND)
+    hounded = {jobs * (index + 1) // len(harms) for index, harm in enumerate(harms) if harm is Harm.HOUND} - {0}
+    drawn = iter(_kinds(chance, jobs - len(hounded)))
+    kinds = [Kind.LINGERING if number in hounded else next(drawn) for number in range(1, jobs + 1)]
     steps = []
     for index, harm in enumerate(harms):
         first, behind = jobs * index // len(harms), jobs * (index + 1) // len(harms)
-        batch = tuple(_job(chance, number, share) for number in range(first + 1, behind + 1))
+        batch = tuple(_job(chance, number, share, kinds[number - 1]) for number in range(first + 1, behind + 1))
         steps.append(_step(chance, batch, harm))
     return steps
 
@@ -163,8 +176,15 @@ def _step(chance: random.Random, jobs: tuple[PlannedJob, ...], harm: Harm) -> St
     )
 
 
-def _job(chance: random.Random, number: int, share: int) -> PlannedJob:
-    kind = chance.choices(list(Kind), [RECIPES[kind].weight for kind in Kind])[0]
+def _kinds(chance: random.Random, jobs: int) -> list[Kind]:
+    """A kind for each job: all that are drawn where there are enough jobs, the others as often as they weigh."""
+    sure = [kind for kind in Kind if RECIPES[kind].weight] if jobs >= SURE_FROM * len(Kind) else []
+    kinds = sure + chance.choices(list(Kind), [RECIPES[kind].weight for kind in Kind], k=jobs - len(sure))
+    chance.shuffle(kinds)
+    return kinds
+
+
+def _job(chance: random.Random, number: int, share: int, kind: Kind) -> PlannedJob:
     recipe = RECIPES[kind]
     via = chance.choices(list(_VIAS), list(_VIAS.values()))[0]
     is_cancelled = recipe.cancel_s is not None or (
@@ -176,8 +196,8 @@ def _job(chance: random.Random, number: int, share: int) -> PlannedJob:
         attempt = chance.random() < 0.5 and not recipe.standing
         cancel = Cancel(chance.uniform(*spans), attempt, command=chance.random() < 0.1)
         via = Via.STORE if via is Via.RUN else via  # whoever follows it does not say its name
-    if via is Via.RUN and (recipe.fails or recipe.manner is not None or kind is Kind.APPROVED):
-        via = Via.SUBMIT  # whoever follows one attempt would not see the last
+    if via is Via.RUN and (recipe.fails or recipe.manner is not None or recipe.is_configured or kind is Kind.APPROVED):
+        via = Via.SUBMIT  # whoever follows one attempt would not see the last, and brings a command
     return PlannedJob(
         number=number,
         kind=kind,
@@ -185,7 +205,7 @@ def _job(chance: random.Random, number: int, share: int) -> PlannedJob:
         status=chance.choice(recipe.statuses),
         size=chance.choice(recipe.sizes) // share if recipe.sizes else 0,
         scope=chance.choice(recipe.scopes),
-        priority=chance.choice(PRIORITIES),
+        priority=HOUNDED_PRIORITY if kind is Kind.LINGERING else chance.choice(PRIORITIES),
         via=via,
         cancel=cancel,
         acts=_acts(chance, recipe),

@@ -74,13 +74,13 @@ class Roster:
         }
 
 
-def new_work(job: PlannedJob, command: tuple[str, ...]) -> NewWork:
+def new_work(job: PlannedJob, command: tuple[str, ...] | None) -> NewWork:
     """The Work that hands a planned job in."""
     return NewWork(
         scope=job.scope,
         binding=job.recipe.binding,
         command=command,
-        env=((NUMBER_VARIABLE, str(job.number)),),
+        env=job.env,
         cwd="/",
         input=job.input,
         submitted_by=SUBMITTER,

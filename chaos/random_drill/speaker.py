@@ -159,9 +159,18 @@ class Agent(Speaker):
 
     def work(self, scene: Json) -> None:
         """Take what is handed over, until it has been quiet for long enough, or the next one is to be left."""
+        if self.manner["shuts"]:
+            self.shut()
+            time.sleep(scene["listens"])
+            return
         while (line := self.reader.line(scene["listens"])) is not None:
             if not self.hear(json.loads(line), scene["leaves"]):
                 return
+
+    def shut(self) -> None:
+        """Take the pipe away that it is told by."""
+        self.note("shut")
+        os.unlink(os.readlink("/proc/self/fd/0"))
 
     def hear(self, message: Json, leaves: int | None) -> bool:
         """Take one message; False: its input is the one that is to be left, after so many that were taken."""

@@ -142,6 +142,33 @@ def refused(history: History) -> History:
     return with_note(history, 0, Note(Word.REFUSED, LAST, 1, 500, why="turn: declaration_invalid"))
 
 
+def _with_intent(history: History, work_id: WorkId, **changes: Any) -> History:
+    """The last intent of a Work is another."""
+    *before, last = history.intents[work_id]
+    return replace(history, intents={**history.intents, work_id: (*before, replace(last, **changes))})
+
+
+def given_up_for_nothing(history: History) -> History:
+    """Its binding says that it is to wait."""
+    name = AttemptId("w7.1")
+    queues = replace(history.snapshots[name], on_inject_error="queue")
+    return replace(history, snapshots={**history.snapshots, name: queues})
+
+
+def not_given_up(history: History) -> History:
+    return _with_intent(history, WorkId("w7"), why="its attempt was over first")
+
+
+def given_up_by_one_who_listens(history: History) -> History:
+    return without_note(history, place_of(history, Word.SHUT, AttemptId("w7.1")))
+
+
+def given_up_and_read(history: History) -> History:
+    number = history.intents[WorkId("w7")][-1].input
+    read = Note(Word.SAW, AttemptId("w7.1"), 1, 500, input=number, sha256="")
+    return with_note(history, place_of(history, Word.SHUT, AttemptId("w7.1")), read)
+
+
 # --- turns
 
 
@@ -195,6 +222,12 @@ SPOKEN_FAULTS: dict[str, list[Fault]] = {
     "inputs_are_read_in_order": [out_of_order],
     "takes_are_as_said": [consumed_but_not_taken, taken_but_not_told],
     "intents_are_told_the_truth": [declined_by_nobody, open_still],
+    "inputs_are_given_up_as_bound": [
+        given_up_for_nothing,
+        not_given_up,
+        given_up_by_one_who_listens,
+        given_up_and_read,
+    ],
     "intents_reach_whom_they_are_for": [told_to_another, answered_with_another],
     "nothing_is_read_after_it_took_effect": [read_after_it_took_effect],
     "attempts_end_as_they_said": [other_end, no_last_word, other_exit_status],

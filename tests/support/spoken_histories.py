@@ -1,5 +1,5 @@
 """A recorded history without a fault of Works that speak: w1 parks and goes on, w2 is spoken to while it runs and held over budget, w3
-is interrupted, w4 is refused at a gate, w5 fails for good and is tried again, w6 takes no input while it runs.
+is interrupted, w4 is refused at a gate, w5 fails for good and is tried again, w6 takes no input while it runs, w7 can be handed none.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
+from chaos.checks.spoken import CHANNEL_GONE
 from chaos.history import History
 from chaos.job import Job
 from chaos.notes import Ends, Note, Word
@@ -97,6 +98,22 @@ class Talk:
         self.note(Word.TURN, key, status=status)
         self.say(key, "turn", {"status": status})
 
+    def run_dropping(self, work_id: WorkId) -> LeaseKey:
+        """Of a binding that gives up what cannot be handed over."""
+        pinned = replace(self.world.request(work_id, self.worker).snapshot, on_inject_error="drop")
+        answer = self.world.try_claim(work_id, self.worker, snapshot=pinned)
+        assert isinstance(answer, Claimed), answer
+        return self.begin(LeaseKey(answer.attempt_id, 1, self.worker))
+
+    def fail_to_hand_over(self, key: LeaseKey, body: bytes) -> None:
+        """An input that cannot be handed over, as its program took its channel away."""
+        write = self.world.store.write
+        intent = write(lambda tx: tx.inject(work_of(key.attempt_id), body, by="t"))
+        token = write(lambda tx: tx.dispatch(key, intent.number))
+        assert token is not None
+        why = CHANNEL_GONE
+        assert write(lambda tx: tx.acknowledge(key, intent.number, token=token, result=Delivered.FAILED, why=why))
+
     def hand_over(self, key: LeaseKey, body: bytes) -> Intent:
         """An input that the program reads while it runs."""
         write = self.world.store.write
@@ -155,6 +172,7 @@ def spoken_history() -> History:
         _is_refused(talk)
         _fails_for_good(talk)
         _declines(talk)
+        _shuts(talk)
         world.as_leader(lambda tx: tx.settle_usage(BUDGETS, generation=1, limit=100))
         seen = Seen(notes=tuple(talk.notes), accepted=tuple(talk.accepted))
         history = record(world.store, lambda _: "", Known(talk.jobs, talk.lines, CONFIG, seen))
@@ -223,3 +241,11 @@ def _declines(talk: Talk) -> None:
     talk.follow(key, declined=(intent.id,))
     talk.end(key, Ends.COMPLETED, kind="completed")
     talk.end(talk.run(work_id), Ends.SILENT)
+
+
+def _shuts(talk: Talk) -> None:
+    work_id = talk.submit()
+    key = talk.run_dropping(work_id)
+    talk.note(Word.SHUT, key)
+    talk.fail_to_hand_over(key, b"in vain")
+    talk.end(key, Ends.COMPLETED, kind="completed")

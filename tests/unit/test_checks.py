@@ -69,6 +69,7 @@ from tests.support.history_faults import (
     with_job,
 )
 from tests.support.retry_faults import RETRY_FAULTS
+from tests.support.routine_faults import ROUTINE_FAULTS
 from tests.support.speech_faults import SPEECH_FAULTS
 from tests.support.spoken_faults import SPOKEN_FAULTS
 
@@ -352,7 +353,7 @@ def test_each_check_fires_alone_on_its_fault(history: History, check: str, fault
 
 
 def test_every_check_has_its_fault() -> None:
-    faults = set(FAULTS) | set(RETRY_FAULTS) | set(SPOKEN_FAULTS) | set(SPEECH_FAULTS)
+    faults = set(FAULTS) | set(RETRY_FAULTS) | set(SPOKEN_FAULTS) | set(SPEECH_FAULTS) | set(ROUTINE_FAULTS)
 
     assert faults == {check.__name__ for check in CHECKS}
 

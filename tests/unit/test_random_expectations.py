@@ -11,8 +11,9 @@ import pytest
 from chaos.notes import FAILURES, WAITS, Ends
 from chaos.random_drill.acts import Person
 from chaos.random_drill.aftermath import Aftermath, broken_output, logged_errors
+from chaos.random_drill.configuration import CONFIG
 from chaos.random_drill.expectations import EXPECTATIONS, ended_as_its_kind_may
-from chaos.random_drill.load import CONFIG, NUMBER_VARIABLE, RECIPES, Cancel, Kind, PlannedJob, Via, counted
+from chaos.random_drill.load import NUMBER_VARIABLE, RECIPES, Cancel, Kind, PlannedJob, Via, counted
 from chaos.random_drill.manners import Door
 from chaos.random_drill.operator import Answer
 from chaos.random_drill.roster import Admission, number_of
