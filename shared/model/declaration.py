@@ -9,6 +9,7 @@ Rule: requirements O01, O02, O06–O08, O15.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -104,9 +105,11 @@ def declaration_of(key: object, kind: object, raw: object) -> Declaration:
 
 
 def parse_json(text: bytes) -> object:
-    """One JSON value, strictly: UTF-8, no NaN, no name twice. Raises DeclarationError."""
+    """One JSON value, strictly: UTF-8, no NaN, no number that has no place in a float, no name twice. Raises DeclarationError."""
     try:
-        return json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+        return json.loads(
+            text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite
+        )
     except UnicodeDecodeError:
         raise DeclarationError("it is no UTF-8") from None
     except (ValueError, RecursionError) as error:
@@ -347,3 +350,11 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    """What would be read as infinity could not be written as JSON again."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return number
