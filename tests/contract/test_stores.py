@@ -16,8 +16,10 @@ from tests.contract.store_cases import (
     endings,
     fences,
     gates,
+    late_reports,
     losses,
     presence,
+    queueing,
     reading,
     recovery,
     reports,
@@ -32,6 +34,7 @@ from tests.contract.store_cases import (
 from tests.support.stores import World
 
 MODULES = (
+    late_reports,
     losses,
     budgets,
     agents,
@@ -43,6 +46,7 @@ MODULES = (
     fences,
     gates,
     presence,
+    queueing,
     reading,
     recovery,
     reports,

@@ -1,98 +1,33 @@
-"""A worker and its agents: what they say is read once and whole, whoever holds them; what they are told reaches them in order."""
+"""A worker and its agents: what they say is read once and whole, whoever holds them."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from shared.errors import IndeterminateError
-from shared.ids import AttemptId, work_of
-from shared.model.attempt import AttemptState, FailureClass, Snapshot
-from shared.model.instant import US_PER_S
-from shared.model.intent import Delivered, Fate, Intent
-from shared.model.settings import Binding, Config, Settings
-from shared.model.stream import Place, RefusalCode, Stream
+from shared.ids import work_of
+from shared.model.attempt import AttemptState, FailureClass
+from shared.model.settings import Config, Settings
+from shared.model.stream import Place, RefusalCode
 from shared.model.work import Reason, WorkState
-from shared.process.channel import Handed
 from shared.store.contract import Store
-from tests.support.hosts import Shim
-from tests.support.protocol import disagreement, require_told
-from tests.support.sites import Bench, Site
-from worker.executors.agent import AgentExecutor
-from worker.executors.claude_code import ClaudeCodeExecutor
-from worker.executors.contract import Executor
-from worker.executors.shell import ShellExecutor
-
-ATTEMPTS = Path("/home/attempts")
-SHELL = ShellExecutor({"PATH": "/bin"}, None)
-EXECUTORS: dict[str, Executor] = {
-    "shell@1": SHELL,
-    "agent@1": AgentExecutor(SHELL, ATTEMPTS),
-    "claude-code@1": ClaudeCodeExecutor(SHELL),
-}
-TALK = Binding("talk", ("talk",), executor="agent", idle_us=60 * US_PER_S)
-CONFIG = Config(
-    Settings(),
-    bindings=(
-        TALK,
-        replace(TALK, name="drop", on_inject_error="drop"),
-        replace(TALK, name="code", executor="claude-code"),
-        Binding("shell", ("job",)),
-    ),
+from tests.support.agent_sites import (
+    ATTEMPTS,
+    EXECUTORS,
+    TALK,
+    bench,
+    declared,
+    pending,
+    reported,
+    say,
+    start,
+    stream,
 )
-
-
-def bench(site: Site, name: str = "worker-1") -> Bench:
-    return site.bench(name, executors=EXECUTORS)
-
-
-def start(site: Site, binding: str = "talk", *, input_: bytes | None = b"first") -> tuple[AttemptId, Shim]:
-    """An agent that runs."""
-    if not site.heads:
-        site.configure(CONFIG)
-        site.head()
-    name = site.submit(binding, input_=input_)
-    site.settle()
-    return name, site.host.shim(name)
-
-
-def say(shim: Shim, *messages: object) -> None:
-    for message in messages:
-        assert isinstance(message, bytes) or message == {"type": "later"} or disagreement(message) is None
-        shim.out += (message if isinstance(message, bytes) else json.dumps(message).encode()) + b"\n"
-
-
-def stream(site: Site, name: AttemptId) -> Stream:
-    found = site.world.store.read(lambda tx: tx.stream(name))
-    assert found is not None
-    return found
-
-
-def inject(site: Site, name: AttemptId, body: bytes = b"more") -> Intent:
-    return site.world.store.write(lambda tx: tx.inject(work_of(name), body, by="t"))
-
-
-def intent(site: Site, number: int) -> Intent:
-    found = site.world.store.read(lambda tx: tx.intent(number))
-    assert found is not None
-    return found
-
-
-def pending(site: Site, name: AttemptId) -> list[int]:
-    return site.world.store.read(lambda tx: tx.pending_inputs(work_of(name), limit=99))
-
-
-def declared(site: Site, name: AttemptId) -> list[str]:
-    return [one.declaration.key for one in site.world.store.read(lambda tx: tx.declarations(name))]
-
-
-def reported(site: Site, name: AttemptId) -> dict[str, str]:
-    """What its program reported to have consumed."""
-    return site.world.store.read(lambda tx: tx.reported(name)).to_plain()
-
+from tests.support.protocol import require_told
+from tests.support.sites import Site
 
 # --- the launch
 
@@ -348,113 +283,3 @@ def test_without_an_idle_limit_an_agent_may_be_quiet(site: Site) -> None:
     site.elapse(600, poll_s=10)
 
     assert site.attempt(name).state is AttemptState.RUNNING
-
-
-# --- what it is told
-
-
-@pytest.mark.req("T01", "T02")
-def test_inputs_reach_a_running_agent_in_their_order_and_are_settled_when_it_takes_them(site: Site) -> None:
-    bench(site)
-    name, shim = start(site)
-    intents = [inject(site, name, b"%d" % number) for number in range(30)]
-    site.settle()
-
-    assert [word.body for word in shim.words] == [b"%d" % number for number in range(30)]
-    assert [word.intent for word in shim.words] == [each.id for each in intents]
-    assert {intent(site, each.number).fate for each in intents} == {Fate.ACCEPTED}
-    assert len(pending(site, name)) == 30
-
-    say(shim, {"type": "consumed", "inputs": [each.input for each in intents]})
-    site.elapse(2)
-
-    assert {intent(site, each.number).fate for each in intents} == {Fate.CONSUMED}
-    assert pending(site, name) == []
-
-
-@pytest.mark.req("T02", "T01")
-def test_an_input_whose_delivery_is_unknown_is_told_again_under_its_name(site: Site) -> None:
-    first = bench(site)
-    name, shim = start(site)
-    told = inject(site, name)
-    first.step()
-    first.launches.run()  # it was written, and its holder dies before it says so
-    assert len(shim.words) == 1
-    assert intent(site, told.number).fate is Fate.DISPATCHED
-    bench(site, "worker-2")
-
-    site.kill(first)
-    site.elapse(1)
-
-    assert [word.intent for word in shim.words] == [told.id, told.id]
-    assert (intent(site, told.number).fate, intent(site, told.number).tries) == (Fate.ACCEPTED, 2)
-
-
-@pytest.mark.req("T02")
-def test_a_program_without_room_is_told_later_and_nothing_goes_ahead_of_that(site: Site) -> None:
-    bench(site)
-    name, shim = start(site)
-    shim.answers = [Handed(Delivered.LATER, "full")]
-    first = inject(site, name, b"1")
-    site.settle()
-    second = inject(site, name, b"2")
-    site.settle()
-    assert [intent(site, each.number).fate for each in (first, second)] == [Fate.QUEUED, Fate.QUEUED]
-
-    site.elapse(1)
-
-    assert [word.body for word in shim.words] == [b"1", b"2"]
-
-
-@pytest.mark.req("T02")
-@pytest.mark.parametrize(("binding", "fate"), [("talk", Fate.RETURNED), ("drop", Fate.DROPPED)])
-def test_what_cannot_be_told_goes_as_the_binding_says(site: Site, binding: str, fate: Fate) -> None:
-    bench(site)
-    name, shim = start(site, binding)
-    shim.answers = [Handed(Delivered.FAILED, "ENXIO")]
-    told = inject(site, name)
-    site.settle()
-
-    found = intent(site, told.number)
-    assert (found.fate, found.why) == (fate, "ENXIO")
-    assert pending(site, name) == ([told.input] if fate is Fate.RETURNED else [])
-
-
-@pytest.mark.req("T02", "O01")
-@pytest.mark.parametrize("binding", ["shell", "code"])
-def test_a_program_that_cannot_be_told_anything_leaves_the_input_to_the_next_attempt(site: Site, binding: str) -> None:
-    bench(site)
-    name, shim = start(site, binding)
-    told = inject(site, name)
-    site.settle()
-
-    assert intent(site, told.number).fate is Fate.NOT_ACCEPTING
-    assert shim.words == []
-    shim.end(0)
-    site.settle()
-    second = site.attempt(f"{work_of(name)}.2")
-    snapshot: Snapshot | None = site.world.store.read(lambda tx: tx.snapshot(second.id))
-    assert snapshot is not None
-    assert snapshot.inputs == (told.input,)
-
-
-@pytest.mark.req("T04")
-def test_an_interrupted_agent_is_stopped_and_the_next_attempt_gets_everything(site: Site) -> None:
-    bench(site)
-    name, shim = start(site)
-    told = inject(site, name)
-    site.settle()
-    assert len(shim.words) == 1
-
-    site.world.store.write(lambda tx: tx.interrupt(work_of(name), by="me", reason="wrong branch"))
-    assert site.work(work_of(name)).state is WorkState.READY
-    assert site.host.stopped == [], "the fence comes before any signal"
-    site.settle()
-
-    assert site.host.stopped == [name]
-    assert site.attempt(name).state is AttemptState.INTERRUPTED
-    snapshot = site.world.store.read(lambda tx: tx.snapshot(AttemptId(f"{work_of(name)}.2")))
-    assert snapshot is not None
-    assert told.input in snapshot.inputs
-    assert len(snapshot.inputs) == 2
-    assert intent(site, told.number).fate is Fate.RETURNED

@@ -18,9 +18,9 @@ from shared.model.stream import RefusalCode
 from shared.model.work import NewWork, WorkKind, WorkState
 from shared.process.output import Piece
 from shared.store.settling import change_after
+from tests.support.agent_sites import TALK, bench, declared, intent, reported, say, start, stream
 from tests.support.hosts import Shim
 from tests.support.sites import Bench, Site
-from tests.unit.test_worker_agents import TALK, bench, declared, intent, reported, say, start, stream
 from worker.agents.reading import READ_BYTES
 from worker.unread import UNPROVEN_BYTES_MAX
 
