@@ -19,6 +19,7 @@ from coordinator.leadership import DeathWatcher, Leadership
 from coordinator.marks import Marks
 from coordinator.notes import Notes
 from coordinator.recovery import Recovery
+from coordinator.resumes import Place as WokenPlace
 from coordinator.resumes import Resumes
 from coordinator.starts import Place, Starts
 from coordinator.tally import Tally
@@ -77,6 +78,7 @@ class Coordinator:
         self._noticed = False
         self._workers: list[Worker] = []
         self._places: dict[str, Place] = {}
+        self._woken_places: dict[str, WokenPlace] = {}
 
     @property
     def leads(self) -> bool:
@@ -178,8 +180,7 @@ class Coordinator:
         tally.cut_short = Wakes(self._store, self._leadership).run() or tally.cut_short
         tally.cut_short = Timers(self._store, self._leadership).run().more or tally.cut_short
         tally.cut_short = Charges(self._store, self._leadership).run(config) or tally.cut_short
-        resumes = Resumes(self._store, self._leadership, self._notes, config).run(workers, held)
-        tally.cut_short = tally.cut_short or resumes.raced
+        Resumes(self._store, self._leadership, self._notes, config, self._woken_places, tally).run(workers, held)
         tally.cut_short = self._aside.run(config) or tally.cut_short
         starts = Starts(
             self._store, self._leadership, self._notes, self._marks, config, self._places, tally, self._gates

@@ -7,54 +7,120 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from coordinator.leadership import Leadership
 from coordinator.notes import Notes
+from coordinator.tally import Tally
 from shared.ids import Incarnation, WorkId
 from shared.model.evidence import LockState
 from shared.model.host import Worker
 from shared.model.work import Permit, Reason, Work
-from shared.policy.capacity import ReadyWork, Start, Wait, choose_starts, refusal_in
+from shared.policy.capacity import (
+    POOL_AGENTS,
+    POOL_JOBS,
+    ReadyWork,
+    Start,
+    Usage,
+    Wait,
+    WorkerSlots,
+    choose_starts,
+    held_by_limits,
+    refusal_in,
+)
 from shared.policy.limits import limits_of
 from shared.policy.workers import eligible
 from shared.store.active import ActiveConfig
-from shared.store.contract import Claimed, ResumeRequest, Store, Tx, Woken
+from shared.store.contract import Claimed, ReadTx, ResumeRequest, Store, Tx, Woken, WokenPage
 
 log = logging.getLogger(__name__)
 
-BOUND = 256
-"""Woken attempts looked at in a pass, the longest woken first."""
+PAGE = 64
+PAGES_MAX = 4
+_HOLDS_ALL = (Reason.CAPACITY_CONCURRENCY, Reason.CAPACITY_JOB_CONCURRENCY, Reason.DISK_FULL)
+"""Reasons that hold back whatever else of the pool has woken."""
+
+Place = tuple[int, str]
+"""Where in the order of woken attempts, see `WokenPage.end`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
-    """What one run did. `raced`: something had changed since it was read, and the next pass must follow at once."""
+class Written:
+    """What became of one page. `raced`: something had changed since it was read, and the next pass must follow at once.
 
-    resumed: int
+    `taken`: the workers of its resumes, each as often as a slot of it was given away.
+    """
+
+    refused: tuple[Wait, ...]
+    taken: list[Incarnation]
     raced: bool
 
 
 class Resumes:
     """One pass's resumes, under one configuration."""
 
-    def __init__(self, store: Store, leadership: Leadership, notes: Notes, active: ActiveConfig) -> None:
+    def __init__(
+        self,
+        store: Store,
+        leadership: Leadership,
+        notes: Notes,
+        active: ActiveConfig,
+        places: dict[str, Place],
+        tally: Tally,
+    ) -> None:
+        """Take the doors and the configuration.
+
+        Args:
+            places: By pool, where the look of the pass before was cut short; this one goes on there, and says where it was.
+            tally: Of the pass it belongs to.
+        """
         self._store = store
         self._leadership = leadership
         self._notes = notes
         self._config = active.config
         self._budgets = () if active.fault is not None else active.config.budgets
         self._limits = limits_of(active.config)
+        self._places = places
+        self._tally = tally
 
-    def run(self, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState]) -> Resumed:
-        """Resume what may be resumed; one transaction, and none when nothing is."""
-        woken = self._store.read(lambda tx: tx.woken(limit=BOUND))
-        if not woken:
-            return Resumed(0, raced=False)
-        now, usage = self._store.read(lambda tx: (tx.now, tx.usage()))
+    def run(self, workers: Sequence[Worker], locks: Mapping[Incarnation, LockState]) -> None:
+        """Resume what may be resumed; each pool on its own, so that a full one never blocks another."""
         held = {worker for worker, state in locks.items() if state is LockState.HELD}
+        now = self._store.read(lambda tx: tx.now)
         slots = eligible(workers, now, lease_us=self._config.settings.lease_us, held_locks=held)
+        for pool in (POOL_JOBS, POOL_AGENTS):
+            if self._run_pool(pool, slots):
+                self._tally.cut_short = True
+
+    def _run_pool(self, pool: str, slots: Sequence[WorkerSlots]) -> bool:
+        """True: there is more to look at, or something changed meanwhile."""
+        after: Place | None = None
+        resume = self._places.pop(pool, None)
+        raced = False
+        for _ in range(PAGES_MAX):
+            usage, page = self._store.read(partial(self._page, pool=pool, after=after))
+            if page.woken:
+                written = self._write(page.woken, usage, slots)
+                raced = raced or written.raced
+                if any(wait.reason in _HOLDS_ALL for wait in written.refused):
+                    return raced
+                slots = [replace(slot, free=slot.free - written.taken.count(slot.id)) for slot in slots]
+            if page.end is None:
+                return raced
+            after = page.end
+            if resume is not None:  # the front was looked at, as in each pass; on where the pass before was cut short
+                after, resume = max(after, resume), None
+        if after is not None:
+            self._places[pool] = after
+        return True
+
+    def _page(self, tx: ReadTx, *, pool: str, after: Place | None) -> tuple[Usage, WokenPage]:
+        usage = tx.usage()
+        return usage, tx.woken(pool, after=after, limit=PAGE, told=held_by_limits(pool, usage, self._limits))
+
+    def _write(self, woken: Sequence[Woken], usage: Usage, slots: Sequence[WorkerSlots]) -> Written:
+        """One transaction, and none when nothing is resumed."""
         waits = [wait for one in woken if (wait := _held(one.work)) is not None]
         free = [one for one in woken if _held(one.work) is None]
         choice = choose_starts([_as_ready(one) for one in free], usage, self._limits, slots)
@@ -63,11 +129,11 @@ class Resumes:
         raced = False
         if choice.starts:
             refused, raced = self._store.write(partial(self._claim, starts=choice.starts, woken=by_work))
-        known = {one.work.id: one.work.reason for one in woken}
+        known = {one.work.id: (one.work.reason, one.work.reason_limit) for one in woken}
         self._notes.started({start.work_id for start in choice.starts} - {wait.work_id for wait in refused})
         told = [*waits, *choice.waits, *refused]
-        self._notes.add([wait for wait in told if known.get(wait.work_id) is not wait.reason])
-        return Resumed(len(choice.starts) - len(refused), raced=raced)
+        self._notes.add([wait for wait in told if known.get(wait.work_id) != (wait.reason, wait.limit)])
+        return Written((*choice.waits, *refused), [start.worker for start in choice.starts], raced)
 
     def _claim(self, tx: Tx, *, starts: Sequence[Start], woken: Mapping[WorkId, Woken]) -> tuple[list[Wait], bool]:
         self._leadership.assert_in(tx)

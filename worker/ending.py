@@ -13,16 +13,17 @@ from shared.model.evidence import Evidence, LockState
 from shared.model.instant import US_PER_MS, US_PER_S
 from shared.model.outcome import Outcome
 from shared.policy.outcome import End, Park, Unproven, applies, end_of
-from shared.policy.proof import proof_of
+from shared.policy.proof import proof_of, proof_of_nothing
 from shared.policy.recovery import Decision, LaunchFacts, Verdict, decide, may_relaunch
+from shared.policy.resumption import PutOff
 from shared.policy.settle import OUT_OF_TIME, ending_idle, ending_instead_of_relaunch, ending_of_evidence
 from shared.store.contract import ReadTx, Tx
-from shared.store.settling import change_after
 from worker.batch import Change
 from worker.executors.contract import Fault, sandbox_of, told_of
 from worker.holding import Holding, Phase
 from worker.pool import Completion
-from worker.ports import Ports, ended_at, lease_in_force, settled_at
+from worker.ports import Ports, lease_in_force, settled_at
+from worker.settling import write_end
 from worker.streams import Streams
 
 log = logging.getLogger(__name__)
@@ -128,36 +129,31 @@ class Endings:
                 self.examine(holding)
 
     def end(self, holding: Holding, ending: Ending) -> None:
-        """Queue the end of the attempt, and what it means for its Work, as one transition."""
+        """Queue the end of the attempt, and what it means for its Work, as one transition; of a resume that came to nothing, that
+        it is parked again.
+        """
         holding.phase = Phase.ENDING
-        key, phases, pinned = holding.key, holding.phases(), holding.assignment.snapshot
+        key, phases = holding.key, holding.phases()
+        came_to: list[End] = [ending]
 
         def apply(tx: Tx) -> None:
             if holding.pin is None and phases:
                 tx.record_phases(key, phases)
-            tx.finish(key, ending, change_after(tx, key.attempt_id, ending, pinned))
+            came_to[:] = [write_end(tx, holding, ending, None)]
 
-        self._queue(holding, apply, lambda: self._ended(holding, ending), lambda tx: ended_at(tx, key))
+        self._queue(holding, apply, lambda: self._settled(holding, came_to[0]), lambda tx: settled_at(tx, key))
 
     def _observed(self, holding: Holding, observed: Ending) -> None:
         """Queue the end of a segment that was seen, with what its program declared of it. Rule: O15."""
         holding.phase = Phase.ENDING
-        key, pinned = holding.key, holding.assignment.snapshot
+        key = holding.key
         came_to: list[End] = [observed]
 
         def apply(tx: Tx) -> None:
             declared = tx.declarations(key.attempt_id, unapplied=True) if applies(observed) else []
             outcome = outcome_of(declared) if declared else None
             end = observed if outcome is None else end_of(observed, outcome)
-            came_to[:] = [end]
-            match end:
-                case Park(proof=proof) if outcome is not None:
-                    tx.park(key, outcome, proof=proof)
-                case Unproven(why=why):
-                    tx.require_recovery(key, why=why, proof=None)
-                case Ending():
-                    change = change_after(tx, key.attempt_id, end, pinned, outcome or Outcome())
-                    tx.finish(key, end, change, outcome=outcome)
+            came_to[:] = [write_end(tx, holding, end, outcome or Outcome())]
 
         self._queue(holding, apply, lambda: self._settled(holding, came_to[0]), lambda tx: settled_at(tx, key))
 
@@ -165,9 +161,14 @@ class Endings:
         if isinstance(end, Ending):
             self._ended(holding, end)
             return
-        told = "attempt.parked" if isinstance(end, Park) else "attempt.recovery_required"
-        level = logging.INFO if isinstance(end, Park) else logging.ERROR
-        log.log(level, told, extra={"attempt": holding.attempt_id, "epoch": holding.key.epoch})
+        facts: dict[str, object] = {"attempt": holding.attempt_id, "epoch": holding.key.epoch}
+        match end:
+            case Park():
+                log.info("attempt.parked", extra=facts)
+            case PutOff(failed=failed, again=again):
+                log.warning("attempt.put_off", extra={**facts, "why": failed.error, "after_us": again.after_us})
+            case Unproven(why=why):
+                log.error("attempt.recovery_required", extra={**facts, "why": why})
         self._ports.drop(holding)
 
     def time_out(self, holding: Holding) -> None:
@@ -223,7 +224,7 @@ class Endings:
             case Verdict.ADOPT_ORPHAN if evidence is not None:
                 self._adopt_orphan(holding, decision, evidence)
             case Verdict.RELAUNCH:
-                self._relaunch(holding, decision)
+                self._relaunch(holding, decision, proof_of_nothing(evidence))
             case Verdict.NOTHING_RAN:
                 self.time_out(holding)
             case _ if holding.assignment.snapshot.replay == "safe":
@@ -284,14 +285,14 @@ class Endings:
             holding.phase = Phase.PAUSED
             holding.look_again_mono_us = self._ports.clock.now().mono_us + PAUSE_US
 
-    def _relaunch(self, holding: Holding, decision: Decision) -> None:
+    def _relaunch(self, holding: Holding, decision: Decision, proof: str | None) -> None:
         """Nothing ran. A recovered attempt is launched again under this epoch; one of our own goes through recovery for that,
         so that its new launch gets an epoch, and with it a directory, of its own.
         """
         if not holding.recovering:
             self.release(holding, "nothing ran")
             return
-        given_up = ending_instead_of_relaunch(holding.assignment.attempt, holding.assignment.snapshot)
+        given_up = ending_instead_of_relaunch(holding.assignment.attempt, holding.assignment.snapshot, proof)
         if given_up is not None:
             self.end(holding, given_up)
             return
@@ -300,7 +301,7 @@ class Endings:
         digest, fault = sandbox_of(self._ports.executors[snapshot.registration], snapshot)
         if fault is not None:
             told = tell(holding, fault)
-            self.end(holding, Ending(AttemptState.FAILED, None, FailureClass.ADMISSION, told, None, "launch failed"))
+            self.end(holding, Ending(AttemptState.FAILED, None, FailureClass.ADMISSION, told, proof, "launch failed"))
             return
 
         def apply(tx: Tx) -> None:

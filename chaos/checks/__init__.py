@@ -65,6 +65,7 @@ CHECKS: tuple[Check, ...] = (
     slots.nothing_is_stuck,
     wakes.waits_end,
     wakes.resumes_follow_their_wait,
+    wakes.nothing_that_ran_is_put_off,
     speech.every_line_is_heard_once,
     speech.the_belt_keeps_its_word,
     speech.ends_are_as_declared,

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from chaos.checks.inputs import RETRY, TIMER, TOOK_EFFECT, inputs_of, is_hinted, is_retried_by_person, is_spent
 from chaos.checks.slots import ENDINGS
-from chaos.checks.wakes import woken_epochs
+from chaos.checks.wakes import PUT_OFF
 from chaos.history import History
 from chaos.job import Job
 from shared.ids import AttemptId, WorkId
@@ -25,21 +25,24 @@ from shared.store.contract import Event
 
 ATTEMPTS_OF_UNKNOWN = 3
 """Attempts in all where nobody knows how one ended and running it again does no harm. Rule: E01."""
+RESUMES_MAX = 10
+"""Resumes in a row that come to nothing before the attempt ends of it. Rule: F01."""
 _CAUSES: dict[FailureClass | None, str] = {FailureClass.KNOWN: "failure", FailureClass.TIMED_OUT: "timeout"}
 _NEEDS_WORD = (FailureClass.KNOWN, FailureClass.TIMED_OUT, FailureClass.ADMISSION, FailureClass.PERMANENT)
 
 
 def retries_are_not_spent(history: History) -> list[str]:
-    """Deaths of tenure's own processes spend no retry: a further attempt follows only a launch that came to nothing, or one that
+    """Deaths of tenure's own processes spend no retry: a further attempt follows only one of which nothing ever ran, or one that
     may be run again and that ended as it does by itself, or as what the drill did to it leaves open.
     """
     found = []
-    woken = woken_epochs(history)
+    put_off = Counter(event.attempt_id for event in history.events if event.kind == PUT_OFF)
     for job in history.jobs:
         for attempt, following in pairwise(history.attempts_of(job.work_id)):
-            since = max(woken.get(attempt.id, ()), default=0)  # what ran before it was parked had ended by itself
-            ran = any(line.attempt_id == attempt.id and line.epoch >= since for line in history.lines)
+            ran = any(line.attempt_id == attempt.id for line in history.lines)
             nothing_ran = attempt.failure is FailureClass.ADMISSION
+            if nothing_ran and ran and put_off[attempt.id] >= RESUMES_MAX:
+                continue  # its resumes were given up, and its policy tries it again
             if (nothing_ran and ran) or not (
                 nothing_ran or _may_follow(job, attempt) or _is_told_more(history, attempt, following)
             ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from chaos.checks.processes import Process, processes
-from chaos.checks.wakes import PARKED, WOKEN
+from chaos.checks.wakes import PARKS, WOKEN
 from chaos.history import History
 from shared.ids import AttemptId, work_of
 from shared.model.attempt import AttemptState, Exclusion
@@ -34,14 +34,14 @@ def attempts_wait_for_proof(history: History) -> list[str]:
                 for other in sorted(of_work)
             ]
             of_work.add(event.attempt_id)
-        elif frees(event) and event.kind != PARKED:  # what is parked is not over
+        elif frees(event) and event.kind not in PARKS:  # what is parked is not over
             of_work.discard(event.attempt_id)
     return found
 
 
 def frees(event: Event) -> bool:
     """Whether an event frees the slot of its attempt: a proven end, a park, a proof."""
-    ends_proven = event.kind in (*ENDINGS, PARKED) and event.data.get("proof") is not None
+    ends_proven = event.kind in (*ENDINGS, *PARKS) and event.data.get("proof") is not None
     return ends_proven or event.kind == "attempt.stop_confirmed"
 
 
@@ -109,7 +109,7 @@ def slots_are_freed_on_proof(history: History) -> list[str]:
         if event.attempt_id is None:
             continue
         name, proof = event.attempt_id, event.data.get("proof")
-        if event.kind == PARKED:
+        if event.kind in PARKS:
             ended_at[name] = event.epoch
         elif event.kind == WOKEN:
             ended_at.pop(name, None)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from chaos.history import History
+from chaos.witness import Mark
 from shared.ids import AttemptId
 from shared.model.attempt import AttemptState
 from shared.model.work import WorkState
 
-PARKED, WOKEN = f"attempt.{AttemptState.PARKED}", "attempt.woken"
+PARKED, WOKEN, PUT_OFF = f"attempt.{AttemptState.PARKED}", "attempt.woken", "attempt.put_off"
+PARKS = (PARKED, PUT_OFF)
+"""After these an attempt holds no slot, and is not over."""
 _ENDS = ("wait.satisfied", "wait.cancelled")
 
 
@@ -25,6 +28,8 @@ def waits_end(history: History) -> list[str]:
             registered[name] += 1
         elif event.kind == "attempt.woken":
             satisfied = {one for one in satisfied if one[0] != event.attempt_id}
+        elif event.kind == PUT_OFF:
+            satisfied.add(name)  # what it had waited for has come already, and wakes it once more
         elif event.kind == "wait.cancelled" and name in satisfied:
             satisfied.remove(name)  # what it waited for had come, and it was ended before a slot was free
         elif event.kind in _ENDS:
@@ -39,20 +44,38 @@ def waits_end(history: History) -> list[str]:
 
 
 def resumes_follow_their_wait(history: History) -> list[str]:
-    """An attempt is resumed only from a park, by a wait that was satisfied since, and only once for each."""
+    """An attempt is resumed only from a park, by a wait that was satisfied since, and only once for each; again where nothing of a
+    resume ran, once its backoff is over.
+    """
     found = []
     due: set[AttemptId] = set()
     for event in history.events:
         if event.attempt_id is None:
             continue
-        if event.kind == PARKED:
+        if event.kind in PARKS:
             due.discard(event.attempt_id)
-        elif event.kind == "wait.satisfied":
+        elif event.kind in ("wait.satisfied", "resume.due"):
             due.add(event.attempt_id)
         elif event.kind == WOKEN:
             if event.attempt_id not in due:
                 found.append(f"{event.attempt_id} was resumed (event {event.seq}), and nothing had ended a wait of it")
             due.discard(event.attempt_id)
+    return found
+
+
+def nothing_that_ran_is_put_off(history: History) -> list[str]:
+    """A resume is put off only where nothing of it ran, under whichever of its epochs. Rule: O08, R03."""
+    found = []
+    woken = woken_epochs(history)
+    for event in history.events:
+        if event.kind != PUT_OFF or event.attempt_id is None or event.epoch is None:
+            continue
+        since = max((epoch for epoch in woken.get(event.attempt_id, ()) if epoch <= event.epoch), default=0)
+        found += [
+            f"the resume of {line.attempt_id} was put off at epoch {event.epoch}, and its launch of epoch {line.epoch} ran"
+            for line in history.lines
+            if line.mark is Mark.START and line.attempt_id == event.attempt_id and since <= line.epoch <= event.epoch
+        ]
     return found
 
 

@@ -135,7 +135,9 @@ def timer_view(timer: Timer) -> Json:
 
 
 def awaited_view(awaited: Awaited, timer: Timer | None) -> Json:
-    """What a Work waits for. `until`: the time that ends it in any case; null: none does."""
+    """What a Work waits for. `until`: the time that ends it in any case; null: none does. `resumed_at`: when it is resumed again,
+    after a resume of which nothing ran; null: that is no question.
+    """
     return {
         "event": awaited.event_type,
         "correlate": awaited.correlate,
@@ -144,7 +146,8 @@ def awaited_view(awaited: Awaited, timer: Timer | None) -> Json:
         "state": awaited.state,
         "attempt": awaited.attempt_id,
         "since": iso(awaited.registered_at_us),
-        "until": None if timer is None else iso(timer_due_us(timer)),
+        "until": None if timer is None or awaited.is_put_off else iso(timer_due_us(timer)),
+        "resumed_at": iso(timer_due_us(timer)) if timer is not None and awaited.is_put_off else None,
         "woken_by": awaited.wake_seq,
         "woken_at": iso(awaited.woken_at_us),
     }

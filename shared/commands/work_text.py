@@ -99,7 +99,9 @@ def _next_rows(facts: WorkFacts, door: OpenHome) -> list[list[str]]:
 
 
 def _awaited(awaited: Awaited, timer: Timer | None) -> str:
-    """What it waits for, since when, until when; or what woke it, and that it waits for a slot."""
+    """What it waits for, since when, until when; or what woke it, and that it waits for a slot, or to be resumed once more."""
+    if awaited.is_put_off and timer is not None:
+        return f"another resume, at {moment(timer_due_us(timer))}: {escaped(timer.why)}"
     if awaited.state is WaitState.SATISFIED:
         return f"a slot, to go on: woken by event {awaited.wake_seq} at {moment(awaited.woken_at_us or 0)}"
     told = [f"an answer to “{escaped(awaited.ask)}”,"] if awaited.ask else []

@@ -270,6 +270,11 @@ class Attempt:
     workers_lost: int = 0
     workers_lost_in_row: int = 0
 
+    @property
+    def was_resumed(self) -> bool:
+        """Whether it has been parked before: an earlier segment of it ran, and took effect."""
+        return self.launch_epoch > 1
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseKey:

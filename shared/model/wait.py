@@ -30,6 +30,8 @@ class Awaited:
         since_seq: Events behind this entry of the changefeed count: it was declared there.
         ask: What a person is asked; None: nobody is.
         wake_seq, woken_at_us: The accepted event that ended it; None together.
+        due_seq: Since this entry of the changefeed its attempt may be resumed; None while it may not: nothing has come yet, or
+            nothing ran of the resume that it was ended for, and a timer says when the next one may be tried.
     """
 
     attempt_id: AttemptId
@@ -44,6 +46,12 @@ class Awaited:
     wake_seq: int | None
     woken_at_us: int | None
     ask: str | None = None
+    due_seq: int | None = None
+
+    @property
+    def is_put_off(self) -> bool:
+        """Whether nothing ran of the resume that it was ended for, and the time for the next one has not come."""
+        return self.state is WaitState.SATISFIED and self.due_seq is None
 
 
 @dataclass(frozen=True, slots=True)

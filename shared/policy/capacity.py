@@ -123,6 +123,16 @@ def full_scopes(usage: Usage, limits: Limits) -> frozenset[str]:
     return frozenset(name for name in limits.scopes if book.full_scope(name) is not None)
 
 
+def held_by_limits(pool: str, usage: Usage, limits: Limits) -> frozenset[tuple[Reason, str | None]]:
+    """What holds Work of a pool back as long as no slot becomes free: the reason and limit that such a Work would be told."""
+    full: set[tuple[Reason, str | None]] = {(Reason.CAPACITY_SCOPE, scope) for scope in full_scopes(usage, limits)}
+    return frozenset(full | ({_of_full_pool(pool)} if _Book(usage, limits).pool_full(pool) else set()))
+
+
+def _of_full_pool(pool: str) -> tuple[Reason, str]:
+    return (Reason.CAPACITY_JOB_CONCURRENCY if pool == POOL_JOBS else Reason.CAPACITY_CONCURRENCY), pool
+
+
 def _refusal(work: ReadyWork, book: _Book) -> tuple[Reason, str | None] | None:
     if not work.resolved:
         return Reason.UNSUPPORTED_GENERATION, None
@@ -131,8 +141,7 @@ def _refusal(work: ReadyWork, book: _Book) -> tuple[Reason, str | None] | None:
     if work.unexcluded:
         return Reason.STOP_UNPROVEN, None
     if book.pool_full(work.pool):
-        reason = Reason.CAPACITY_JOB_CONCURRENCY if work.pool == POOL_JOBS else Reason.CAPACITY_CONCURRENCY
-        return reason, work.pool
+        return _of_full_pool(work.pool)
     full = book.full_scope(work.scope)
     return None if full is None else (Reason.CAPACITY_SCOPE, full)
 

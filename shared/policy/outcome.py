@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from shared.model.attempt import AttemptState, Ending, FailureClass
 from shared.model.outcome import Outcome, OutcomeKind
+from shared.policy.resumption import PutOff
 
 TOLD_CHARS_MAX = 300
 
@@ -22,12 +23,12 @@ class Park:
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """It asked to wait, and what it left is not proven stopped: a person decides, its slot is held."""
+    """It is to be parked, and what it left is not proven stopped: a person decides, its slot is held."""
 
     why: str
 
 
-End = Ending | Park | Unproven
+End = Ending | Park | PutOff | Unproven
 
 
 def applies(observed: Ending) -> bool:

@@ -25,6 +25,17 @@ def proof_of(evidence: Evidence) -> str | None:
     return S1 if why_not_s1(evidence) is None else None
 
 
+def proof_of_nothing(evidence: Evidence | None) -> str | None:
+    """The proof of stop of a launch of which the verdict was that nothing of it ran. None: its evidence is not all there.
+
+    Args:
+        evidence: None: it was never pinned, and no child of it ever registered.
+    """
+    if evidence is None:
+        return S0
+    return proof_of(evidence) or (S1B if why_not_s1b(evidence, ordered=True) is None else None)
+
+
 def why_not_s3(evidence: Evidence) -> str | None:
     """Another boot: nothing outlives a restart of the host."""
     return "the host has not restarted since" if evidence.same_boot else None

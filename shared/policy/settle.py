@@ -27,12 +27,16 @@ def ending_idle(idle_us: int) -> Ending:
     return Ending(AttemptState.FAILED, None, FailureClass.TIMED_OUT, error, None, "idle")
 
 
-def ending_instead_of_relaunch(attempt: Attempt, pinned: Snapshot) -> Ending | None:
-    """How an attempt ends whose launches came to nothing so often that there is no further one; None: launch it again."""
+def ending_instead_of_relaunch(attempt: Attempt, pinned: Snapshot, proof: str | None) -> Ending | None:
+    """How an attempt ends whose launches came to nothing so often that there is no further one; None: launch it again.
+
+    Args:
+        proof: That nothing is left of its launches; None: a stop order has to find one.
+    """
     if attempt.relaunches < RELAUNCHES_MAX:
         return ending_of_lost_workers(attempt, pinned)
     error = "five launches came to nothing"
-    return Ending(AttemptState.FAILED, None, FailureClass.ADMISSION, error, None, "nothing ran")
+    return Ending(AttemptState.FAILED, None, FailureClass.ADMISSION, error, proof, "nothing ran")
 
 
 def ending_of_exit(record: ExitRecord, proof: str | None) -> Ending:

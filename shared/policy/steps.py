@@ -24,6 +24,7 @@ class AttemptEvent(StrEnum):
     RELAUNCHED_RESUME = "relaunched_resume"
     PARKED = "parked"
     WOKEN = "woken"
+    PUT_OFF = "put_off"  # nothing of its resume ran: it waits for another one
     UNCERTAIN = "uncertain"  # it may have run; a person decides
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -70,6 +71,8 @@ ATTEMPT_STEPS: dict[tuple[A, AttemptEvent], A] = {
     (A.RUNNING, E.PARKED): A.PARKED,
     (A.RECOVERING, E.PARKED): A.PARKED,  # its end was seen by whoever took it over
     (A.PARKED, E.WOKEN): A.RESUMING,
+    (A.RESUMING, E.PUT_OFF): A.PARKED,
+    (A.RECOVERING, E.PUT_OFF): A.PARKED,
     (A.LAUNCHING, E.UNCERTAIN): A.RECOVERY_REQUIRED,
     (A.RUNNING, E.UNCERTAIN): A.RECOVERY_REQUIRED,
     (A.RESUMING, E.UNCERTAIN): A.RECOVERY_REQUIRED,

@@ -51,6 +51,7 @@ from shared.store.values import (
     Submission,
     UnreadableRow,
     Woken,
+    WokenPage,
 )
 from shared.store.wait_contract import WaitReads, WaitTransitions
 from shared.store.work_contract import WorkCommands, WorkReads
@@ -75,6 +76,7 @@ __all__ = [
     "SetAside",
     "Submission",
     "Woken",
+    "WokenPage",
     "ReadTx",
     "Store",
     "Tx",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shared.ids import AttemptId, work_of
-from shared.model.attempt import Ending, Snapshot
+from shared.model.attempt import Attempt, Ending, Snapshot
 from shared.model.declaration import outcome_of
 from shared.model.outcome import Outcome
 from shared.model.work import WorkChange
 from shared.policy.causality import asks_to_continue, derive
+from shared.policy.resumption import put_off
+from shared.policy.retry import Arm
 from shared.policy.settle import Before, settle
 from shared.store.contract import ReadTx
 
@@ -42,6 +44,13 @@ def change_after(
         waits=ending.failure is None and outcome is not None and outcome.wait is not None,
     )
     return replace(settle(ending, before, tx.now), handoff=handoff)
+
+
+def put_off_after(tx: ReadTx, attempt: Attempt, ending: Ending, pinned: Snapshot) -> Arm | None:
+    """When an attempt is resumed once more although it would end like this; None: it ends."""
+    work = tx.work_outline(attempt.work_id)
+    assert work is not None, "an attempt has its Work"
+    return put_off(ending, attempt, work, pinned, tx.now)
 
 
 def _depth(tx: ReadTx, attempt_id: AttemptId) -> int:

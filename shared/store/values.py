@@ -159,6 +159,19 @@ class Woken:
 
 
 @dataclass(frozen=True, slots=True)
+class WokenPage:
+    """Parked attempts found by one bounded look.
+
+    Attributes:
+        end: Where the look ended, for the next one: since when the last one may be resumed (`Awaited.due_seq`), and its name; None:
+            nothing is behind it. Whatever may be resumed from now on lies behind it.
+    """
+
+    woken: tuple[Woken, ...]
+    end: tuple[int, str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class ResumeRequest:
     """What a resume was decided on; `refusal` and `budgets` as in `ClaimRequest`."""
 

@@ -5,18 +5,20 @@ Rule: requirements O01, O02, O06–O08, O15, S01; the fence and the leadership a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from shared.ids import AttemptId, WorkId
-from shared.model.attempt import Attempt, LeaseKey
+from shared.model.attempt import Attempt, Ending, LeaseKey
 from shared.model.causality import ChainRefusal
 from shared.model.declaration import Declaration, Recorded
 from shared.model.event import NewEvent
 from shared.model.outcome import Outcome
 from shared.model.usage import Usage
 from shared.model.wait import Awaited, Wake
-from shared.store.values import Claimed, ClaimRefused, ResumeRequest, Woken
+from shared.model.work import Reason
+from shared.policy.retry import Arm
+from shared.store.values import Claimed, ClaimRefused, ResumeRequest, WokenPage
 
 
 class WaitReads(Protocol):
@@ -34,8 +36,19 @@ class WaitReads(Protocol):
     def asked(self, *, limit: int) -> list[Awaited]:
         """Waits that ask a person and have no answer yet, the first one first."""
 
-    def woken(self, *, limit: int) -> list[Woken]:
-        """Parked attempts whose wait is over, in the order of their wakes."""
+    def woken(
+        self,
+        pool: str,
+        *,
+        after: tuple[int, str] | None = None,
+        limit: int,
+        told: Collection[tuple[Reason, str | None]] = (),
+    ) -> WokenPage:
+        """Parked attempts of a pool that may be resumed as soon as there is a slot, in the order in which they came to that, behind a place.
+
+        Passes over, without reading them, those whose Work says already what holds it back, if that still does: a person's hold, a
+        budget nobody let it past, or one of `told` (reason and limit). Bounded, however many there are. Rule: S01, C02.
+        """
 
     def wake(self, attempt: Attempt) -> Wake | None:
         """What woke the attempt into its present launch; None: that is its first."""
@@ -76,6 +89,17 @@ class WaitTransitions(Protocol):
             outcome: Of kind `waiting`, with a wait that resumes; what it says besides is applied as with `finish`.
             proof: That nothing of the segment is left.
         Fenced. Rings the coordinator. Rule: O08, E13.
+        """
+
+    def put_off(self, key: LeaseKey, failed: Ending, *, proof: str, again: Arm) -> None:
+        """Park an attempt again of whose resume nothing ran: as `park`, but what had woken it counts on, and its next resume waits
+        for a timer of its own, which may be cancelled with its Work alone.
+
+        Args:
+            failed: How it would have ended; it spends no retry.
+            proof: That nothing of the launch is left.
+            again: When it is tried again; `policy.resumption`.
+        Fenced. Rings the coordinator. Rule: O08, F01.
         """
 
     def publish(self, event: NewEvent, *, key: str | None = None, cause: AttemptId | None = None) -> int:

@@ -94,7 +94,7 @@ class Told:
             case "attempt.accepted":
                 assert (hold.accepted, hold.owner) == (False, event.data["owner"])
                 hold.accepted = True
-            case "attempt.parked":
+            case "attempt.parked" | "attempt.put_off":
                 hold.pinned = None
             case "attempt.taken_over" | "attempt.woken":
                 hold.owner, hold.accepted = str(event.data["worker"]), False

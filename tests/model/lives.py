@@ -437,20 +437,23 @@ class Lives(Machine):
         proof: str | None,
     ) -> None:
         """What runs parks; what is waited for comes, or not yet; what was woken first is resumed, and goes on, or its launch is
-        lost and made again.
+        lost and made again, or comes to nothing and is put off.
         """
         if self.keys and stage > 0:
             self.go_on(("pin", "park"), ending, change, proof, key=self.key(which))
         if which % 2:
             self.world.store.write(lambda tx: tx.publish(TICK))
-        for one in self.world.store.read(lambda tx: tx.woken(limit=1)):
+        for one in self.world.store.read(lambda tx: tx.woken("jobs", limit=1).woken):
             if not self.try_resume(one.attempt.id, self.worker(pick), behind=0):
+                continue
+            if stage == 0 and pick % 3 == 0:
+                self.go_on(("launch", "put off"), ending, change, proof)
                 continue
             if stage == 0:
                 self.go_on(("launch", "release"), ending, change, proof)
                 if not self.try_recover(one.attempt.id, self.worker(pick), behind=0):
                     continue
-                self.go_on(("accept", "relaunch"), ending, change, proof)
+                self.go_on(("accept", "put off" if pick % 3 == 1 else "relaunch"), ending, change, proof)
             elif pick % 3 == 0:  # it ends before its launch has come to anything
                 acts = ["finish"]
             self.go_on((*LAUNCH[:stage], *acts), ending, change, proof)

@@ -19,9 +19,7 @@ from shared.model.host import StopOrder
 from shared.model.instant import US_PER_S, elapsed_us
 from shared.model.outcome import Outcome, OutcomeKind, Turn, WaitSpec
 from shared.model.settings import DEFAULT
-from shared.model.timer import TimerKind
-from shared.model.wait import WaitState
-from shared.model.work import Reason, WorkChange
+from shared.model.work import Reason, WorkChange, WorkState
 from shared.policy.lease import is_live
 from shared.policy.steps import is_final_attempt
 from shared.store.contract import Claimed, ClaimRequest, ReadTx, ResumeRequest, Tx
@@ -30,7 +28,18 @@ from shared.store.values import ClaimHeld, GateHold
 from tests.model.fold import Folded, Step, Told, step_of, tables
 from tests.model.rough_store import RoughStore
 from tests.support.declarations import HANDED_OFF, TURN, WAITS
-from tests.support.stores import BACKED_OFF, LEASE_US, SQLITE, TIMEOUT_US, World, new_work, no_refusal, ram_folder
+from tests.support.stores import (
+    AGAIN,
+    BACKED_OFF,
+    LEASE_US,
+    NOTHING_RAN,
+    SQLITE,
+    TIMEOUT_US,
+    World,
+    new_work,
+    no_refusal,
+    ram_folder,
+)
 
 T = TypeVar("T")
 
@@ -45,6 +54,7 @@ Act = Literal[
     "relaunch on evidence",
     "declare",
     "park",
+    "put off",
     "await",
     "finish",
     "leave to a person",
@@ -201,18 +211,25 @@ class Machine(RuleBasedStateMachine):
                 self.fenced(key, lambda tx: tx.relaunch(key, clear_pin=act != "relaunch", why="t"))
             case "declare":
                 self.fenced(key, lambda tx: tx.declare(key, [TURN]))
-            case "park":
-                waiting = self.waiting(resume=True)
-                self.fenced(key, lambda tx: tx.park(key, waiting, proof="S1"))
-            case "await":
-                waiting = self.waiting(resume=False)
-                self.fenced(key, lambda tx: tx.finish(key, HANDED_OFF, WAITS, outcome=waiting))
+            case "park" | "put off" | "await":
+                self.wait(key, act)
             case "finish":
                 self.fenced(key, lambda tx: tx.finish(key, Ending(ending, 0, failure, None, proof, "t"), change))
             case "leave to a person":
                 self.fenced(key, lambda tx: tx.require_recovery(key, why="t", proof=proof))
             case "release":
                 self.fenced(key, lambda tx: tx.release(key, reason="released"))
+
+    def wait(self, key: LeaseKey, act: Act) -> None:
+        match act:
+            case "park":
+                waiting = self.waiting(resume=True)
+                self.fenced(key, lambda tx: tx.park(key, waiting, proof="S1"))
+            case "put off":
+                self.fenced(key, lambda tx: tx.put_off(key, NOTHING_RAN, proof="S0", again=AGAIN))
+            case _:
+                waiting = self.waiting(resume=False)
+                self.fenced(key, lambda tx: tx.finish(key, HANDED_OFF, WAITS, outcome=waiting))
 
     def waiting(self, *, resume: bool) -> Outcome:
         """A turn's end that waits for a tick from now on, or a second."""
@@ -280,7 +297,7 @@ class Machine(RuleBasedStateMachine):
         assert work is not None
         boot = self.world.clock.now().boot_id
         offers = any((one.id, one.state, one.identity.boot_id) == (owner, "live", boot) for one in workers)
-        woken = awaited is not None and awaited.state is WaitState.SATISFIED and awaited.attempt_id == name
+        woken = awaited is not None and awaited.due_seq is not None and awaited.attempt_id == name
         may = woken and offers and behind == 0 and work.hold is None and self.rough.ballast.is_there()
         request = ResumeRequest(name, attempt.epoch - behind, owner, LEASE_US, no_refusal)
         answer = self.world.as_leader(lambda tx: tx.claim_resume(request))
@@ -290,9 +307,9 @@ class Machine(RuleBasedStateMachine):
         return may
 
     def is_backoff_over(self, name: WorkId) -> bool:
-        """Whether the time is over that a Work backs off for, or waits for at most."""
+        """Whether the time is over that a Work backs off for, waits for at most, or that its resume is put off for."""
         work, timer = self.world.store.read(lambda tx: (tx.work(name), tx.timer(name)))
-        if timer is not None and timer.kind is TimerKind.WAIT:
+        if timer is not None and work is not None and work.state is WorkState.WAITING:
             return elapsed_us(timer.since, self.world.clock.now()) >= timer.after_us
         if work is None or work.backoff_since is None or work.backoff_us is None:
             return False

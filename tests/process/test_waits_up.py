@@ -13,6 +13,7 @@ import pytest
 from chaos.harness import DRILL_ID
 from shared.boundary import Boundary, Side
 from tests.support.checkout import tool
+from tests.support.small_disks import small_disk, take_all_files
 from tests.support.up_sites import UpSite
 from tests.support.waiting import wait_until
 
@@ -99,6 +100,33 @@ def test_a_job_parks_holds_no_slot_and_goes_on_when_it_is_woken(site: UpSite) ->
     assert json.loads(last.removeprefix("woken ")) == {
         "seq": seq, "type": "review.given", "correlate": "pr-7", "data": {"ok": True},
     }  # fmt: skip
+
+
+@pytest.mark.req("O08", "F01")
+def test_a_job_whose_resume_the_host_cannot_launch_goes_on_once_it_can(tmp_path: Path) -> None:
+    """The store has room, the launch has none: the same attempt is resumed later, and does not begin from scratch."""
+    with small_disk(tmp_path / "disk", "64m", files=400) as disk:
+        site = UpSite(disk, CONFIG)
+        with site.up():
+            work = site.submit("waits")
+            site.await_state(work, "waiting")
+            took = take_all_files(disk)
+            seq = publish(site, "review.given", "--correlate", "pr-7")
+            wait_until(lambda: "attempt.put_off" in kinds(site), "its resume has come to nothing")
+            shown = site.json("work", "show", work)
+            told = site.call("work", "show", work).stdout.decode()
+            for path in took:
+                path.unlink()
+            site.await_state(work, "completed")
+
+        assert (shown["state"], shown["waits_for"]["woken_by"]) == ("waiting", seq)
+        assert shown["waits_for"]["resumed_at"] is not None
+        assert "another resume, at" in told
+        assert "No space left on device" in told
+        [(state, epoch)] = attempts(site, work)
+        assert (state, epoch) == ("succeeded", 2 + kinds(site).count("attempt.put_off"))
+        first, woken = site.printed(work).decode().splitlines()
+        assert (first, json.loads(woken.removeprefix("woken "))["seq"]) == ("first", seq)
 
 
 @pytest.mark.req("O08")

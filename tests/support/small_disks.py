@@ -11,10 +11,11 @@ import pytest
 
 
 @contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A new file system at a new folder, its size as `mount` takes it (`12m`)."""
+def small_disk(folder: Path, size: str, *, files: int | None = None) -> Iterator[Path]:
+    """A new file system at a new folder, its size as `mount` takes it (`12m`), with room for so many files."""
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    options = f"size={size}" if files is None else f"size={size},nr_inodes={files}"
+    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     made = subprocess.run(mount, capture_output=True, text=True, check=False)
     if made.returncode != 0:
         pytest.skip(f"no file system can be mounted here: {made.stderr.strip()}")
@@ -22,6 +23,18 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def take_all_files(folder: Path) -> list[Path]:
+    """Make empty files until there is no room for another one, whatever room for bytes is left."""
+    made: list[Path] = []
+    while True:
+        path = folder / f"file-{len(made)}"
+        try:
+            path.touch(exist_ok=False)
+        except OSError:
+            return made
+        made.append(path)
 
 
 def fill(path: Path) -> None:

@@ -48,8 +48,10 @@ A1, A2, A3, A4 = (AttemptId(f"w{number}.1") for number in range(1, 5))
 
 
 def overheard() -> Outcome:
-    """Played without harm."""
-    return simulate(7, Options(jobs=(LISTENS, TELLS, SLEEPS, HANDS_OFF), plan=PLAN, holds=False))
+    """Played without harm, in the first order of things in which the interrupt comes before the program's end."""
+    options = Options(jobs=(LISTENS, TELLS, SLEEPS, HANDS_OFF), plan=PLAN, holds=False)
+    played = (simulate(seed, options) for seed in range(99))
+    return next(outcome for outcome in played if told_of(outcome.history, "interrupt", A3))
 
 
 def with_said(history: History, kind: str, attempt_id: AttemptId, **changes: Any) -> History:

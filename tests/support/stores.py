@@ -22,8 +22,10 @@ from shared.model.evidence import Pin, ProcessIdentity
 from shared.model.instant import US_PER_S
 from shared.model.outcome import Outcome
 from shared.model.settings import Config, Settings
+from shared.model.timer import TimerKind
 from shared.model.work import NewWork, Reason, Work, WorkChange, WorkKind, WorkState
 from shared.policy.capacity import Usage
+from shared.policy.retry import Arm
 from shared.store.contract import (
     Claimed,
     ClaimRefused,
@@ -38,7 +40,7 @@ from shared.store.sqlite.ballast import Ballast
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.store import create, open_store
 from shared.store.values import ClaimHeld
-from tests.support.declarations import HANDED_OFF, WAIT, WAIT_TO_RESUME, WAITS
+from tests.support.declarations import HANDED_OFF, TICK, WAIT, WAIT_TO_RESUME, WAITS
 
 R = TypeVar("R")
 
@@ -50,6 +52,8 @@ TIMEOUT_US = 3600 * US_PER_S
 SUCCEEDED = Ending(AttemptState.SUCCEEDED, 0, None, None, "S1", "ended")
 FAILED = Ending(AttemptState.FAILED, 7, FailureClass.KNOWN, "exit status 7", "S1", "ended")
 UNPROVEN = Ending(AttemptState.FAILED, 7, FailureClass.KNOWN, "exit status 7", None, "its tree may live")
+NOTHING_RAN = Ending(AttemptState.FAILED, None, FailureClass.ADMISSION, "spec: no space left", "S0", "launch failed")
+AGAIN = Arm(TimerKind.ADMISSION, US_PER_S, "nothing ran, 1 in a row")
 COMPLETED = WorkChange(WorkState.COMPLETED, None, None, 0)
 EXHAUSTED = WorkChange(WorkState.FAILED, Reason.EXHAUSTED, None, 0)
 BACKED_OFF = WorkChange(WorkState.BACKOFF, None, US_PER_S, 1)
@@ -319,6 +323,19 @@ class World:
         answer = self.as_leader(lambda tx: tx.claim_resume(request))
         assert isinstance(answer, Claimed), answer
         return LeaseKey(key.attempt_id, key.epoch + 1, worker)
+
+    def resuming(self, worker: Incarnation) -> LeaseKey:
+        """Parked, woken, claimed again and accepted: nothing of its resume has run yet."""
+        key = self.parked(worker)
+        self.store.write(lambda tx: tx.publish(TICK))
+        again = self.resumed(key, worker)
+        self.store.write(lambda tx: tx.accept(again, invoke_isolated=True))
+        return again
+
+    def put_off(self, key: LeaseKey) -> LeaseKey:
+        """A resume that came to nothing: its attempt is parked again."""
+        self.store.write(lambda tx: tx.put_off(key, NOTHING_RAN, proof="S0", again=AGAIN))
+        return key
 
     def take_over(self, old: LeaseKey, worker: Incarnation) -> LeaseKey:
         """Recover an attempt whose lease is not live; not accepted yet."""

@@ -20,12 +20,14 @@ from tests.support.declarations import CONSUMED, HANDED_OFF, TICK, TURN, WAIT, W
 from tests.support.passes import pass_record
 from tests.support.stores import (
     ACCEPT_US,
+    AGAIN,
     BACKED_OFF,
     COMPLETED,
     EXHAUSTED,
     FAILED,
     LEADERSHIP_US,
     LEASE_US,
+    NOTHING_RAN,
     RETURNED,
     SUCCEEDED,
     TIMEOUT_US,
@@ -284,6 +286,14 @@ def _fire_timer(world: World) -> Transition:
     return world.led(lambda tx: tx.fire_timer(timer.id))
 
 
+@scene("fire_timer: of a resume that was put off")
+def _fire_put_off(world: World) -> Transition:
+    world.put_off(world.resuming(world.worker()))
+    world.clock.advance(TIMEOUT_US)
+    (timer,) = world.store.read(lambda tx: tx.timers_due(limit=2))
+    return world.led(lambda tx: tx.fire_timer(timer.id))
+
+
 @scene("record_pass")
 def _record_pass(world: World) -> Transition:
     return world.led(lambda tx: tx.record_pass(pass_record()))
@@ -409,6 +419,12 @@ def _park_satisfied(world: World) -> Transition:
     world.store.write(lambda tx: tx.publish(TICK))
     outcome = world.outcome(key)
     return lambda tx: tx.park(key, outcome, proof="S1")
+
+
+@scene("put_off")
+def _put_off(world: World) -> Transition:
+    key = world.resuming(world.worker())
+    return lambda tx: tx.put_off(key, NOTHING_RAN, proof="S0", again=AGAIN)
 
 
 @scene("publish")

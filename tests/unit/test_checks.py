@@ -354,6 +354,7 @@ def test_each_check_fires_alone_on_its_fault(history: History, check: str, fault
 
 def test_every_check_has_its_fault() -> None:
     faults = set(FAULTS) | set(RETRY_FAULTS) | set(SPOKEN_FAULTS) | set(SPEECH_FAULTS) | set(ROUTINE_FAULTS)
+    faults.add("nothing_that_ran_is_put_off")  # on a history of its own, in test_checks_speech
 
     assert faults == {check.__name__ for check in CHECKS}
 

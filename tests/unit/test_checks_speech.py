@@ -10,13 +10,17 @@ import pytest
 from chaos.checks import examine
 from chaos.checks.retries import retries_are_not_spent
 from chaos.checks.speech import every_line_is_heard_once
+from chaos.checks.wakes import PUT_OFF, nothing_that_ran_is_put_off, resumes_follow_their_wait, waits_end
 from chaos.checks.words import fates_are_true
 from chaos.history import History
-from shared.ids import AttemptId
+from shared.ids import AttemptId, WorkId
 from shared.model.attempt import AttemptState, FailureClass
 from shared.model.intent import Fate
+from shared.store.contract import Event
 from tests.support.speech_faults import SPEECH_FAULTS
 from tests.support.speech_histories import A1, A3, overheard, told_of
+
+W1 = WorkId("w1")
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +56,38 @@ def test_each_check_fires_alone_on_its_fault(history: History, check: str, fault
     assert {finding.check for finding in findings} == {check}, [str(finding) for finding in findings]
 
 
-def test_what_ran_before_it_was_parked_does_not_count_where_its_resume_came_to_nothing(history: History) -> None:
-    """The other way round the resumed launch had run, and is called one that came to nothing."""
+def test_what_ran_before_it_was_parked_counts_where_its_resume_came_to_nothing(history: History) -> None:
+    """Unless its resumes were given up, after ten that came to nothing."""
     parked = replace(history.attempts[A1], failure=FailureClass.ADMISSION)
     following = replace(parked, id=AttemptId("w1.2"), number=2)
     both = replace(history, attempts={**history.attempts, A1: parked, following.id: following})
     unresumed = tuple(line for line in history.lines if (line.attempt_id, line.epoch) != (A1, 2))
 
-    assert retries_are_not_spent(both) != []
-    assert retries_are_not_spent(replace(both, lines=unresumed)) == []
+    assert retries_are_not_spent(replace(both, lines=unresumed)) != []
+    assert retries_are_not_spent(replace(both, lines=())) == [], "nothing of it ever ran"
+    put_off = tuple(Event(900 + each, 1, PUT_OFF, W1, A1, 2, {}) for each in range(10))
+    given_up = replace(both, lines=unresumed, events=(*history.events, *put_off))
+    assert retries_are_not_spent(given_up) == []
+    assert retries_are_not_spent(replace(given_up, events=given_up.events[:-1])) != []
+
+
+def test_a_resume_that_is_put_off_is_resumed_again_and_had_run_nothing(history: History) -> None:
+    """A history in which the resume of epoch 2 came to nothing, and that of epoch 3 ran."""
+    last = max(event.seq for event in history.events)
+    kinds = ((PUT_OFF, 2), ("resume.due", 2), ("attempt.woken", 3))
+    events = tuple(Event(last + at, 1, kind, W1, A1, epoch, {}) for at, (kind, epoch) in enumerate(kinds, 1))
+    resumed = tuple(
+        replace(line, epoch=3) if (line.attempt_id, line.epoch) == (A1, 2) else line for line in history.lines
+    )
+    again = replace(history, events=(*history.events, *events), lines=resumed)
+
+    assert (nothing_that_ran_is_put_off(again), resumes_follow_their_wait(again), waits_end(again)) == ([], [], [])
+    assert nothing_that_ran_is_put_off(replace(again, lines=history.lines)) != [], "the launch of epoch 2 had run"
+    early = replace(again, events=tuple(event for event in again.events if event.kind != "resume.due"))
+    assert resumes_follow_their_wait(early) != [], "nothing had said that it may be tried again"
+    cancelled = Event(last + 2, 1, "wait.cancelled", W1, A1, 2, {})
+    assert waits_end(replace(again, events=(*history.events, events[0], cancelled))) == []
+    assert waits_end(replace(history, events=(*history.events, cancelled))) != [], "it had no wait that was open"
 
 
 def test_what_a_store_has_forgotten_handing_over_it_may_give_back(history: History) -> None:

@@ -68,14 +68,14 @@ def test_a_launch_that_cost_three_workers_their_lives_is_a_known_failure() -> No
 
 
 def test_launches_that_came_to_nothing_without_a_death_stay_admission_failures() -> None:
-    assert ending_instead_of_relaunch(LAUNCHING, PINNED) is None
+    assert ending_instead_of_relaunch(LAUNCHING, PINNED, None) is None
     many = replace(LAUNCHING, relaunches=RELAUNCHES_MAX)
 
-    ending = ending_instead_of_relaunch(many, PINNED)
+    ending = ending_instead_of_relaunch(many, PINNED, "S0")
 
     assert ending is not None
     assert ending.failure is FailureClass.ADMISSION
-    lost = ending_instead_of_relaunch(after(LAUNCHING, 3), PINNED)
+    lost = ending_instead_of_relaunch(after(LAUNCHING, 3), PINNED, "S0")
     assert lost is not None
     assert lost.failure is FailureClass.KNOWN
 

@@ -53,6 +53,7 @@ ATTEMPT_RULES: dict[str, dict[str, str]] = {
     },
     # As launching: a wake starts the parked attempt again at epoch + 1 (O08).
     "resuming": {
+        "put_off": "parked",  # nothing of it ran: what it did before counts on
         "pinned": "running",
         "taken_over": "recovering",
         "uncertain": "recovery_required",
@@ -66,6 +67,7 @@ ATTEMPT_RULES: dict[str, dict[str, str]] = {
         "taken_over": "recovering",
         "adopted": "running",
         "parked": "parked",
+        "put_off": "parked",
         "relaunched": "launching",
         "relaunched_resume": "resuming",
         "uncertain": "recovery_required",

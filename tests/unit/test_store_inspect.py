@@ -31,12 +31,13 @@ def world() -> Iterator[World]:
         made.parked(owner)
         ended = made.awaiting(owner)
         made.store.write(lambda tx: tx.cancel_work(work_of(ended.attempt_id), by="t", reason="t"))
+        made.put_off(made.resuming(owner))
         yield made
         made.close()
 
 
 # For each rule: what breaks it behind the schema's back. w1.1 runs, w2.1 is unproven, w3 is in backoff, w4.1 waits for a person, w6.1 was stopped,
-# w7.1 is parked, w8 waited and was cancelled.
+# w7.1 is parked and woken, w8 waited and was cancelled, the resume of w9.1 is put off.
 BREAKS = (
     "DELETE FROM lease WHERE attempt_id = 'w1.1'",
     "UPDATE lease SET revoked_at_us = NULL, revoked_reason = NULL WHERE attempt_id = 'w4.1'",
@@ -58,6 +59,7 @@ BREAKS = (
         "UPDATE work SET state = 'ready', backoff_us = NULL, backoff_boot_id = NULL, backoff_since_mono_us = NULL,"
         " backoff_since_at_us = NULL WHERE id = 'w3'"
     ),
+    "UPDATE timer SET state = 'cancelled', closed_at_us = 1 WHERE work_id = 'w9' AND state = 'armed'",
 )
 
 
@@ -117,7 +119,7 @@ def test_a_backup_is_private_whole_and_verified(world: World, tmp_path: Path) ->
     assert target.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["copy.db"]
     copy = sqlite3.connect(target)
-    assert copy.execute("SELECT count(*) FROM work").fetchone() == (8,)
+    assert copy.execute("SELECT count(*) FROM work").fetchone() == (9,)
     copy.close()
 
 

@@ -194,7 +194,7 @@ def test_life_goes_on_in_a_store_of_version_2(folder: Path) -> None:
     store.write(lambda tx: tx.finish(held[AttemptId("w12.1")], SUCCEEDED, COMPLETED, outcome=outcome))
     again = store.write(lambda tx: tx.submit(new_work(), "jobs", key="k"))
 
-    woken = store.read(lambda tx: tx.woken(limit=9))
+    woken = store.read(lambda tx: tx.woken("jobs", limit=9).woken)
     turns = [event for event in store.read(lambda tx: tx.events(after=seq, limit=99)) if event.kind == TURN_EVENT]
     states = {str(work.id): work.state for work in store.read(lambda tx: tx.works(states=(), after=0, limit=100))}
     store.close()

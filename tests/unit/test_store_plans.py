@@ -11,6 +11,7 @@ from shared.store.sqlite import (
     agents,
     budget_reads,
     chains,
+    controls,
     coordination,
     declares,
     ends,
@@ -114,6 +115,18 @@ PLANS: dict[str, tuple[str, set[str]]] = {
         wakes.PUBLISHED_SINCE,
         {"SEARCH published USING INDEX published_type (type=? AND seq>?)"},
     ),
+    "what may be resumed": (
+        wait_reads.WOKEN,
+        {
+            "SEARCH k USING INDEX sqlite_autoindex_work_1 (id=?)",
+            "SEARCH w USING INDEX wait_woken (pool=? AND (due_seq,attempt_id)>(?,?))",
+        },
+    ),
+    "the wait of a resume that is put off": (
+        declares.PUT_OFF_WAIT,
+        {"SEARCH wait USING PRIMARY KEY (attempt_id=? AND epoch=?)"},
+    ),
+    "a resume that is due": (controls.RESUME_DUE, {"SEARCH wait USING PRIMARY KEY (attempt_id=? AND epoch=?)"}),
     "how deep an attempt's inputs are": (
         declares.DEPTH_OF_INPUTS,
         {"SEARCH input USING INDEX input_consumer (consumed_by=?)"},

@@ -202,8 +202,13 @@ REFUSED = {
     "one open wait of a Work": (
         (
             "INSERT INTO wait SELECT attempt_id, 9, work_id, resume, event_type, correlate, since_seq, state, registered_at_us,"
-            " registered_seq, NULL, NULL, NULL FROM wait WHERE work_id = 'w11'"
+            " registered_seq, NULL, NULL, NULL, NULL, pool, NULL FROM wait WHERE work_id = 'w11'"
         ),
+    ),
+    "what may be resumed has been woken": ("UPDATE wait SET due_seq = 99999 WHERE work_id = 'w11'",),
+    "what may be resumed stays so": (
+        "UPDATE wait SET state = 'satisfied', wake_seq = since_seq + 1, woken_at_us = 1, due_seq = since_seq + 1 WHERE work_id = 'w11'",
+        "UPDATE wait SET due_seq = NULL WHERE work_id = 'w11'",
     ),
     "an output is not read backwards": ("UPDATE stream SET offset_bytes = 1 WHERE attempt_id = 'w1.1'",),
     "an older launch is not read": ("UPDATE stream SET pin_epoch = 1 WHERE attempt_id = 'w1.1'",),

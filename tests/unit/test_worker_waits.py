@@ -10,13 +10,15 @@ from decimal import Decimal
 import pytest
 
 from shared.ids import work_of
-from shared.model.attempt import AttemptState, LeaseKey
+from shared.model.attempt import AttemptState, FailureClass, LeaseKey
 from shared.model.budget import Budget, Per
 from shared.model.declaration import Declaration, declaration_of
 from shared.model.event import NewEvent
 from shared.model.settings import DEFAULT, Config
 from shared.model.work import Reason, WorkState
-from shared.process.launcher import LaunchSpec
+from shared.policy.retry import ADMISSION_FAILURES_MAX
+from shared.policy.settle import RELAUNCHES_MAX
+from shared.process.launcher import LaunchError, LaunchSpec
 from shared.store.contract import Assignment
 from tests.support.declarations import TICK, TURN, WAIT, WAIT_TO_RESUME
 from tests.support.hosts import Shim
@@ -228,6 +230,92 @@ def test_a_resume_that_is_lost_is_launched_again_and_still_told_its_wake(site: S
     assert (attempt.state, attempt.epoch, attempt.relaunches) == (S.RUNNING, 3, 1)
     assert json.loads(site.host.shim(key.attempt_id, 3).spec.env["TENURE_WAKE"])["type"] == "tick"
     assert site.host.runs(key.attempt_id) == 2
+
+
+@pytest.mark.req("O08", "F01")
+def test_a_resume_that_cannot_be_launched_is_tried_again_as_the_same_attempt(site: Site) -> None:
+    """What it did before its wait it does not do twice: no next attempt begins from scratch."""
+    site.bench()
+    site.head()
+    key, _ = parked(site)
+    site.host.failing = [LaunchError("spawn", "no more processes")] * 2
+    seq = publish(site)
+    site.settle()
+    attempt, work = site.attempt(key.attempt_id), site.work(work_of(key.attempt_id))
+    assert (attempt.state, attempt.epoch, work.state, work.admission_failures) == (S.PARKED, 2, WorkState.WAITING, 1)
+    timer = site.world.store.read(lambda tx: tx.timer(work.id))
+    assert timer is not None
+    assert "no more processes" in timer.why
+
+    site.elapse(5)
+
+    attempt = site.attempt(key.attempt_id)
+    assert (attempt.state, attempt.epoch, attempt.number) == (S.RUNNING, 4, 1)
+    assert json.loads(site.host.shim(key.attempt_id, 4).spec.env["TENURE_WAKE"])["seq"] == seq
+    assert site.host.runs(key.attempt_id) == 2
+    site.host.shim(key.attempt_id, 4).end(0)
+    site.settle()
+    work = site.work(work.id)
+    assert (work.state, work.attempts_used, work.admission_failures) == (WorkState.COMPLETED, 1, 0)
+
+
+@pytest.mark.req("O08", "F01")
+def test_a_first_launch_that_came_to_nothing_is_followed_by_the_next_attempt(site: Site) -> None:
+    """The control: nothing of it ever ran."""
+    site.bench()
+    site.head()
+    site.host.failing = [LaunchError("spawn", "no more processes")]
+    name = site.submit_command()
+
+    site.elapse(3)
+
+    assert (site.attempt(name).state, site.attempt(f"{work_of(name)}.2").state) == (S.FAILED, S.RUNNING)
+
+
+@pytest.mark.req("F01")
+def test_resumes_that_come_to_nothing_again_and_again_are_given_up(site: Site) -> None:
+    site.bench()
+    site.head()
+    key, _ = parked(site)
+    site.host.failing = [LaunchError("spawn", "no more processes")] * (ADMISSION_FAILURES_MAX + 1)
+    publish(site)
+
+    site.elapse(15 * 60, poll_s=30)
+
+    attempt, work = site.attempt(key.attempt_id), site.work(work_of(key.attempt_id))
+    assert (attempt.state, attempt.failure, attempt.epoch) == (
+        S.FAILED,
+        FailureClass.ADMISSION,
+        ADMISSION_FAILURES_MAX + 2,
+    )
+    assert (work.state, work.reason, work.attempts_used) == (WorkState.FAILED, Reason.EXHAUSTED, 1)
+    assert site.host.failing == []
+
+
+@pytest.mark.req("O08", "R03")
+def test_a_resume_lost_again_and_again_before_anything_ran_is_put_off(site: Site) -> None:
+    site.configure(replace(DEFAULT, settings=replace(DEFAULT.settings, workers_lost_max=0)))
+    head = site.head()
+    bench = site.bench()
+    site.settle()
+    key, _ = parked(site)
+    publish(site)
+    for number in range(RELAUNCHES_MAX + 1):
+        head.settle()
+        bench.step()
+        if number:
+            bench.launches.run()  # it looks what became of the launch before, and takes it up
+            bench.step()
+        site.kill(bench)
+        bench = site.bench(f"worker-{number + 2}")
+    assert site.attempt(key.attempt_id).relaunches == RELAUNCHES_MAX
+
+    site.settle()
+
+    attempt = site.attempt(key.attempt_id)
+    assert (attempt.state, attempt.exclusion_proof) == (S.PARKED, "S0")
+    site.elapse(3)
+    assert site.attempt(key.attempt_id).state is S.RUNNING
 
 
 @pytest.mark.req("T05", "R10")

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 HELD_FOR = "SELECT * FROM work WHERE state = 'held' AND reason = ? ORDER BY number LIMIT ? + 0"
 PARKED_FOR = """SELECT work.* FROM wait INDEXED BY wait_woken CROSS JOIN work ON work.id = wait.work_id
-  WHERE wait.state = 'satisfied' AND work.state = 'waiting' AND work.reason = ? ORDER BY number LIMIT ? + 0"""
+  WHERE wait.state = 'satisfied' AND wait.due_seq IS NOT NULL AND work.state = 'waiting' AND work.reason = ? ORDER BY number LIMIT ? + 0"""
 LEDGERS = """SELECT subject, used FROM ledger WHERE unit = ? AND per = ? AND period = ? AND scope = ? AND window_at_us = ?
   ORDER BY subject LIMIT ? + 0"""
 BUDGET_SINCE = "SELECT since_at_us FROM budget WHERE unit = ? AND per = ? AND period = ? AND scope = ?"

@@ -19,6 +19,8 @@ SET_HOLD = """UPDATE work SET hold_by = :by, hold_reason = :reason, hold_at_us =
   WHERE id = :work RETURNING id"""
 FIRE_TIMER = """UPDATE timer SET state = 'fired', fired_seq = :seq, closed_at_us = :wall
   WHERE id = :timer AND state = 'armed' RETURNING id"""
+RESUME_DUE = """UPDATE wait SET due_seq = :seq
+  WHERE attempt_id = :attempt AND epoch = :epoch AND state = 'satisfied' AND due_seq IS NULL RETURNING epoch"""
 RELEASE_ROUTINE = """UPDATE routine SET quarantined_at_us = NULL, quarantined_by = NULL, reason = NULL, failures = 0
   WHERE binding = :binding AND quarantined_at_us IS NOT NULL RETURNING binding"""
 
@@ -42,6 +44,9 @@ class Controls(Gating):
             self._fire_wait(timer)
             return
         work = self._work_or_refuse(timer.work_id)
+        if work.state is WorkState.WAITING:
+            self._fire_put_off(timer)
+            return
         if work.state is not WorkState.BACKOFF or timer.attempt_id != attempt_id(work.id, work.attempts_used):
             raise RefusedError(f"{work.id} does not wait for timer {timer_id}: it is {work.state}")
         facts = {"timer": timer_id, "attempt": timer.attempt_id, "trigger_input": timer.trigger_input, "by": "timer"}
@@ -66,6 +71,15 @@ class Controls(Gating):
         fired = self._db.one(FIRE_TIMER, {"timer": timer.id, "seq": seq, "wall": self._now.wall_us})
         assert fired is not None, "the timer was read in this transaction"
         self._satisfy(awaited, seq)
+        self._note(Boundary.TIMER_COMMIT, COORDINATOR)
+
+    def _fire_put_off(self, timer: Timer) -> None:
+        """A resume that had come to nothing may be tried again: it is woken by what had woken it, as if that had just come."""
+        seq = self._event("resume.due", {"timer": timer.id}, attempt=timer.attempt_id, epoch=timer.epoch)
+        fired = self._db.one(FIRE_TIMER, {"timer": timer.id, "seq": seq, "wall": self._now.wall_us})
+        assert fired is not None, "the timer was read in this transaction"
+        if self._db.one(RESUME_DUE, {"attempt": timer.attempt_id, "epoch": timer.epoch, "seq": seq}) is None:
+            raise RefusedError(f"{timer.work_id} does not wait for timer {timer.id}")
         self._note(Boundary.TIMER_COMMIT, COORDINATOR)
 
     def retry_work(self, work_id: WorkId, *, by: str, reason: str) -> None:

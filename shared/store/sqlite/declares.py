@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from shared.boundary import Boundary
-from shared.errors import KeyReusedError, RefusedError
+from shared.errors import FenceViolationError, KeyReusedError, RefusedError
 from shared.ids import AttemptId
-from shared.model.attempt import SEGMENTS_KEPT, AttemptState, LeaseKey
+from shared.model.attempt import SEGMENTS_KEPT, AttemptState, Ending, LeaseKey
 from shared.model.budget import Budget, plain
 from shared.model.declaration import Declaration
 from shared.model.event import NewEvent
 from shared.model.outcome import Outcome
 from shared.model.usage import NO_USAGE, TURNS, Usage
-from shared.model.wait import WaitState
 from shared.model.work import Permit, Reason, Work, WorkChange, WorkState
 from shared.policy.budget import first_full, lines_of, notice_of_hold, reason_of
 from shared.policy.causality import depth_of_segment
+from shared.policy.retry import Arm
 from shared.policy.steps import AttemptEvent, WorkEvent
 from shared.policy.submission import event_digest
 from shared.store.sqlite.chains import KEYED
@@ -43,6 +43,12 @@ RESUME_SEGMENT = """INSERT INTO segment
     (attempt_id, epoch, worker, invoke, isolated, recovered, relaunched, began_at_us, wake_event)
   VALUES (:attempt, :epoch, :owner, 'pending', 0, 0, 0, :wall, :wake)"""
 DEPTH_OF_INPUTS = "SELECT coalesce(max(depth), 0) FROM input WHERE consumed_by = ?"
+PUT_OFF_WAIT = """INSERT INTO wait (attempt_id, epoch, work_id, resume, event_type, correlate, since_seq, state, registered_at_us,
+    registered_seq, wake_seq, woken_at_us, ask, pool)
+  SELECT attempt_id, :epoch, work_id, resume, event_type, correlate, since_seq, 'satisfied', registered_at_us, registered_seq,
+    wake_seq, woken_at_us, ask, pool
+  FROM wait WHERE attempt_id = :attempt AND epoch = :launch - 1 AND state = 'acknowledged' RETURNING wake_seq"""
+"""What had woken it wakes it once more: the wait that its resume had ended is open again, under the epoch that came to nothing."""
 ACKNOWLEDGE = """UPDATE wait SET state = 'acknowledged', closed_at_us = :wall
   WHERE attempt_id = :attempt AND epoch = :epoch_seen AND state = 'satisfied' RETURNING wake_seq"""
 
@@ -81,6 +87,31 @@ class Declares(Takeovers):
         self._step_work(work, WorkEvent.ATTEMPT_PARKED, waiting)
         self._apply_declared(attempt, outcome)
         self._register(attempt, outcome.wait, parked_seq)
+
+    def put_off(self, key: LeaseKey, failed: Ending, *, proof: str, again: Arm) -> None:
+        """See `WaitTransitions.put_off`. Raises RefusedError: it was never parked."""
+        self._note(Boundary.PARK_COMMIT, COORDINATOR)
+        attempt = self._held(key)
+        if not attempt.was_resumed:
+            raise RefusedError(f"{key.attempt_id} cannot be parked again: it was never parked")
+        state = self._step_attempt(attempt, AttemptEvent.PUT_OFF)
+        staged = self._stage(attempt, NO_USAGE)
+        self._fenced(PARK, key, self._budget(attempt) | {"state": state, "proof": proof, "usage": staged})
+        self._end_segment(attempt)
+        self._revoke(attempt.id, "put off")
+        told = {"proof": proof, "failure": failed.failure, "error": failed.error, "why": failed.why}
+        self._attempt_event(attempt, "put_off", state, told)
+        put_off_seq = self.notes.last_seq
+        wait = {"attempt": attempt.id, "epoch": attempt.epoch, "launch": attempt.launch_epoch}
+        if self._db.one(PUT_OFF_WAIT, wait) is None:
+            raise FenceViolationError(f"{attempt.id}: nothing had woken it")
+        work = self._work_or_refuse(attempt.work_id)
+        failures = work.admission_failures + 1
+        waiting = WorkChange(
+            WorkState.WAITING, None, again.after_us, failures, work.failures_used, again.timer, why=again.why
+        )
+        self._step_work(work, WorkEvent.ATTEMPT_PARKED, waiting)
+        self._arm(attempt, waiting, put_off_seq)
 
     def publish(self, event: NewEvent, *, key: str | None = None, cause: AttemptId | None = None) -> int:
         """See `WaitTransitions.publish`."""
@@ -175,7 +206,7 @@ class Declares(Takeovers):
         if attempt is None or snapshot is None or attempt.state is not AttemptState.PARKED:
             return ClaimRefused("work", None, None)
         awaited, work = self.awaited(attempt.work_id), self._work_or_refuse(attempt.work_id)
-        if awaited is None or awaited.state is not WaitState.SATISFIED or attempt.epoch != request.epoch_seen:
+        if awaited is None or awaited.due_seq is None or attempt.epoch != request.epoch_seen:
             return ClaimRefused("work", None, None)
         if not self._offers(request.worker, snapshot.registration):
             return ClaimRefused("worker", None, None)

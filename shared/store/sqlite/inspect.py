@@ -84,9 +84,16 @@ INVARIANTS = (
            AND id NOT IN (SELECT work_id FROM timer WHERE state = 'armed')""",
     ),
     (
-        "a timer that asks for a retry is armed only while its Work is in backoff",
+        "a timer that asks for a retry is armed only while its Work is in backoff, or its attempt's resume is put off",
         """SELECT t.work_id FROM timer AS t JOIN work AS w ON w.id = t.work_id
-           WHERE t.state = 'armed' AND t.kind IN ('retry', 'hint', 'admission') AND w.state <> 'backoff'""",
+           WHERE t.state = 'armed' AND t.kind IN ('retry', 'hint', 'admission') AND w.state <> 'backoff'
+           AND NOT (t.kind = 'admission' AND EXISTS (SELECT 1 FROM wait WHERE wait.attempt_id = t.attempt_id
+           AND wait.epoch = t.epoch AND wait.state = 'satisfied' AND wait.due_seq IS NULL))""",
+    ),
+    (
+        "a resume that is put off has an armed timer",
+        """SELECT attempt_id FROM wait WHERE state = 'satisfied' AND due_seq IS NULL
+           AND work_id NOT IN (SELECT work_id FROM timer WHERE state = 'armed')""",
     ),
 )
 """What transitions keep and no constraint can say: the rule, and a query for those who break it."""

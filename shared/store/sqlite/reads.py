@@ -228,7 +228,7 @@ class Reads(ReadyReads, AgentReads):
             key = LeaseKey(attempt.id, attempt.epoch, owner)
             inputs = tuple(self.inputs(snapshot.inputs))
             recovery = attempt.state is AttemptState.RECOVERING
-            wake = self.wake(attempt) if attempt.launch_epoch > 1 else None
+            wake = self.wake(attempt) if attempt.was_resumed else None
             return Assignment(key, attempt, snapshot, recovery, inputs, row["lease_expires_mono_us"], wake)
 
         return self._readable(found, assignment)

@@ -29,7 +29,9 @@ TABLES = (
   resume INTEGER NOT NULL CHECK (resume IN (0, 1)), event_type TEXT, correlate TEXT, since_seq INTEGER NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('registered', 'satisfied', 'acknowledged', 'cancelled')),
   registered_at_us INTEGER NOT NULL, registered_seq INTEGER NOT NULL, wake_seq INTEGER, woken_at_us INTEGER, closed_at_us INTEGER,
-  ask TEXT, PRIMARY KEY (attempt_id, epoch), CHECK (ask IS NULL OR event_type IS NOT NULL),
+  ask TEXT, pool TEXT NOT NULL, due_seq INTEGER,
+  PRIMARY KEY (attempt_id, epoch), CHECK (ask IS NULL OR event_type IS NOT NULL),
+  CHECK (due_seq IS NULL OR (resume = 1 AND wake_seq IS NOT NULL AND due_seq >= wake_seq)),
   CHECK ((wake_seq IS NULL) = (woken_at_us IS NULL)),
   CHECK (state NOT IN ('satisfied', 'acknowledged') OR (wake_seq IS NOT NULL AND wake_seq > since_seq)),
   CHECK (state <> 'registered' OR wake_seq IS NULL),
@@ -47,7 +49,7 @@ INDEXES = (
     "CREATE INDEX wait_event ON wait (event_type, correlate, since_seq) WHERE state = 'registered' AND event_type IS NOT NULL",
     "CREATE INDEX wait_for_next ON wait (work_id) WHERE state = 'registered' AND resume = 0",
     "CREATE INDEX wait_asked ON wait (registered_seq) WHERE state = 'registered' AND ask IS NOT NULL",
-    "CREATE INDEX wait_woken ON wait (wake_seq) WHERE state = 'satisfied'",
+    "CREATE INDEX wait_woken ON wait (pool, due_seq, attempt_id, work_id) WHERE state = 'satisfied' AND due_seq IS NOT NULL",
 )
 
 REFUSALS = (
@@ -80,7 +82,8 @@ REFUSALS = (
             "OLD.closed_at_us IS NOT NULL OR (OLD.wake_seq IS NOT NULL AND NEW.wake_seq IS NOT OLD.wake_seq)"
             " OR NEW.attempt_id <> OLD.attempt_id OR NEW.epoch <> OLD.epoch OR NEW.work_id <> OLD.work_id"
             " OR NEW.resume <> OLD.resume OR NEW.event_type IS NOT OLD.event_type OR NEW.correlate IS NOT OLD.correlate"
-            " OR NEW.since_seq <> OLD.since_seq OR NEW.ask IS NOT OLD.ask"
+            " OR (OLD.due_seq IS NOT NULL AND NEW.due_seq IS NOT OLD.due_seq) OR NEW.since_seq <> OLD.since_seq"
+            " OR NEW.ask IS NOT OLD.ask OR NEW.pool <> OLD.pool"
         ),
         "a wait was changed that was over, woken twice, or what it is for",
     ),

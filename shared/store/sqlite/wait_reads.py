@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt
@@ -10,18 +11,28 @@ from shared.model.causality import ChainRefusal
 from shared.model.declaration import Recorded
 from shared.model.usage import NO_USAGE, Usage
 from shared.model.wait import Awaited, Wake
+from shared.model.work import Reason
 from shared.store.sqlite import columns, rows
 from shared.store.sqlite.connection import Row
 from shared.store.sqlite.wait_rows import awaited_of_row, chain_refusal_of_row, recorded_of_row
 from shared.store.sqlite.work_reads import WorkReads
-from shared.store.values import Woken
+from shared.store.values import Woken, WokenPage
 
 DECLARATIONS = "SELECT * FROM declaration WHERE attempt_id = ? {which} ORDER BY seq, key"
 AWAITED = "SELECT * FROM wait WHERE work_id = ? AND state IN ('registered', 'satisfied')"
-WOKEN = "SELECT * FROM wait WHERE state = 'satisfied' ORDER BY wake_seq LIMIT ? + 0"
+WOKEN_LOOK = 2_048
+WOKEN_STRIDE = 256
+WOKEN = """SELECT w.due_seq, w.attempt_id, w.epoch, k.reason, k.reason_limit,
+    CASE WHEN k.hold_by IS NOT NULL THEN k.reason IS 'hold'
+      ELSE k.reason IS 'over_budget' AND instr(k.permits, 'budget') = 0 END AS stands
+  FROM wait AS w INDEXED BY wait_woken CROSS JOIN work AS k ON k.id = w.work_id
+  WHERE w.state = 'satisfied' AND w.due_seq IS NOT NULL AND w.pool = :pool AND (w.due_seq, w.attempt_id) > (:seq, :attempt)
+  ORDER BY w.due_seq, w.attempt_id LIMIT :limit + 0"""
+"""Places of woken attempts. `stands`: a person or a budget holds it back, and its Work says so."""
 ASKED = """SELECT * FROM wait INDEXED BY wait_asked WHERE state = 'registered' AND ask IS NOT NULL
   ORDER BY registered_seq LIMIT ? + 0"""
 WAKE_SEQ = "SELECT wake_seq FROM wait WHERE attempt_id = :attempt AND epoch = :launch - 1"
+WAIT_AT = "SELECT * FROM wait WHERE attempt_id = ? AND epoch = ?"
 CHAIN_REFUSALS = """SELECT r.*, a.work_id FROM chain_refusal AS r JOIN attempt AS a ON a.id = r.attempt_id
   WHERE r.attempt_id = ? ORDER BY r.epoch, r.derived"""
 CHAINS_STOPPED = """SELECT r.*, a.work_id FROM chain_refusal AS r JOIN attempt AS a ON a.id = r.attempt_id AND a.epoch = r.epoch
@@ -53,12 +64,34 @@ class WaitReads(WorkReads):
         """See `WaitReads.asked`."""
         return [awaited_of_row(row) for row in self._db.rows(ASKED, (limit,))]
 
-    def woken(self, *, limit: int) -> list[Woken]:
-        """See `WaitReads.woken`."""
-        return self._readable(self._db.rows(WOKEN, (limit,)), self._woken_of_row)
+    def woken(
+        self,
+        pool: str,
+        *,
+        after: tuple[int, str] | None = None,
+        limit: int,
+        told: Collection[tuple[Reason, str | None]] = (),
+    ) -> WokenPage:
+        """See `WaitReads.woken`. Reads the rows of nothing but what it gives back."""
+        found: list[Woken] = []
+        end = after or (0, "")
+        for _ in range(WOKEN_LOOK // WOKEN_STRIDE):
+            places = self._db.rows(WOKEN, {"pool": pool, "seq": end[0], "attempt": end[1], "limit": WOKEN_STRIDE})
+            for row in places:
+                end = (row["due_seq"], row["attempt_id"])
+                if row["stands"] or (row["reason"], row["reason_limit"]) in told:
+                    continue
+                found += self._readable([row], self._woken_at)
+                if len(found) == limit:
+                    return WokenPage(tuple(found), end)
+            if len(places) < WOKEN_STRIDE:
+                return WokenPage(tuple(found), None)
+        return WokenPage(tuple(found), end)
 
-    def _woken_of_row(self, row: Row) -> Woken:
-        awaited = awaited_of_row(row)
+    def _woken_at(self, place: Row) -> Woken:
+        wait = self._db.one(WAIT_AT, (place["attempt_id"], place["epoch"]))
+        assert wait is not None, "one snapshot"
+        awaited = awaited_of_row(wait)
         attempt = self._db.one("SELECT * FROM attempt WHERE id = ?", (awaited.attempt_id,))
         work = self._db.one("SELECT * FROM work WHERE id = ?", (awaited.work_id,))
         snapshot = self._db.one("SELECT * FROM snapshot WHERE attempt_id = ?", (awaited.attempt_id,))

@@ -43,4 +43,5 @@ def awaited_of_row(row: Row) -> Awaited:
         wake_seq=row["wake_seq"],
         woken_at_us=row["woken_at_us"],
         ask=row["ask"],
+        due_seq=row["due_seq"],
     )

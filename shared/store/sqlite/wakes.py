@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shared.errors import FenceViolationError
 from shared.ids import AttemptId, WorkId
 from shared.model.attempt import Attempt
 from shared.model.causality import ROOT
 from shared.model.event import TIMER_EVENT
 from shared.model.outcome import WaitSpec
 from shared.model.timer import TimerKind
-from shared.model.wait import WAKES_MAX, Awaited
+from shared.model.wait import WAKES_MAX, Awaited, WaitState
 from shared.model.work import Reason, WorkChange, WorkState
 from shared.policy.steps import WorkEvent
 from shared.store.sqlite.columns import json_text
@@ -40,9 +41,9 @@ PUBLISHED_SINCE = """SELECT seq FROM published WHERE type = :type AND seq > :sin
 PUBLISHED_KEY_SINCE = """SELECT seq FROM published WHERE type = :type AND correlate = :correlate AND seq > :since
   AND work_id IS NOT :work ORDER BY seq LIMIT 1"""
 REGISTER = """INSERT INTO wait (attempt_id, epoch, work_id, resume, event_type, correlate, since_seq, state, registered_at_us,
-    registered_seq, ask)
-  VALUES (:attempt, :epoch, :work, :resume, :type, :correlate, :since, 'registered', :wall, :seq, :ask)"""
-SATISFY = """UPDATE wait SET state = :state, wake_seq = :seq, woken_at_us = :wall, closed_at_us = :closed
+    registered_seq, ask, pool)
+  VALUES (:attempt, :epoch, :work, :resume, :type, :correlate, :since, 'registered', :wall, :seq, :ask, :pool)"""
+SATISFY = """UPDATE wait SET state = :state, wake_seq = :seq, woken_at_us = :wall, closed_at_us = :closed, due_seq = :due
   WHERE attempt_id = :attempt AND epoch = :epoch AND state = 'registered' RETURNING epoch"""
 CANCEL_WAIT = """UPDATE wait SET state = 'cancelled', closed_at_us = :wall
   WHERE work_id = :work AND state IN ('registered', 'satisfied') RETURNING attempt_id, epoch"""
@@ -123,6 +124,7 @@ class Wakes(Reporting):
             "since": spec.since_seq,
             "seq": registered_seq,
             "ask": spec.ask or None,
+            "pool": attempt.pool,
         }
         self._db.rows(REGISTER, params)
         told = {"type": spec.event_type, "correlate": spec.correlate, "resume": spec.resume, "ask": spec.ask or None}
@@ -186,19 +188,21 @@ class Wakes(Reporting):
 
     def _satisfy(self, awaited: Awaited, seq: int) -> None:
         """End a wait by an accepted event; the event that comes second finds none. Rule: O08."""
-        closed = None if awaited.resume else self._now.wall_us
+        if awaited.state is not WaitState.REGISTERED:
+            return
+        self._cancel_timer(awaited.work_id, "what it waited for has come")
+        told_seq = self._event("wait.satisfied", {"by_seq": seq}, attempt=awaited.attempt_id, epoch=awaited.epoch)
         params = {
             "attempt": awaited.attempt_id,
             "epoch": awaited.epoch,
-            "state": "satisfied" if awaited.resume else "acknowledged",
+            "state": WaitState.SATISFIED if awaited.resume else WaitState.ACKNOWLEDGED,
             "seq": seq,
             "wall": self._now.wall_us,
-            "closed": closed,
+            "closed": None if awaited.resume else self._now.wall_us,
+            "due": told_seq if awaited.resume else None,
         }
         if self._db.one(SATISFY, params) is None:
-            return
-        self._cancel_timer(awaited.work_id, "what it waited for has come")
-        self._event("wait.satisfied", {"by_seq": seq}, attempt=awaited.attempt_id, epoch=awaited.epoch)
+            raise FenceViolationError(f"{awaited.attempt_id} waits no longer, and was told that it is woken")
         if not awaited.resume:
             self._make_ready(awaited.work_id, seq)
         self._ring_coordinator()

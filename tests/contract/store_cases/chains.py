@@ -249,7 +249,7 @@ def _ping_pong(world: World, *, depth_max: int, turns_max: int) -> list[Event]:
     park(world, keys[0], waits[0])
     park(world, keys[1], turn(key="t-0"), waits[1])
     for step in range(1, turns_max):
-        woken = world.store.read(lambda tx: tx.woken(limit=9))
+        woken = world.store.read(lambda tx: tx.woken("jobs", limit=9).woken)
         if not woken:
             break
         [one] = woken
@@ -271,7 +271,7 @@ def two_works_that_wake_each_other_for_ever_stop_at_the_limit(world: World) -> N
     assert dict(refused.data) == {"derived": "turn", "depth": 6, "limit": 5}
     assert [world.work(work_id).state for work_id in (WorkId("w1"), WorkId("w2"))] == [W.WAITING, W.WAITING]
     world.store.write(lambda tx: tx.publish(NewEvent(TURN_EVENT, "b", "{}", "a person")))
-    [woken] = world.store.read(lambda tx: tx.woken(limit=9))
+    [woken] = world.store.read(lambda tx: tx.woken("jobs", limit=9).woken)
     key = LeaseKey(woken.attempt.id, woken.attempt.epoch, world.store.read(lambda tx: tx.workers())[0].id)
     assert depth(world, world.resumed(key, key.owner).attempt_id) == 0, "control: a root wakes them anew"
 

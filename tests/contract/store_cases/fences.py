@@ -13,7 +13,7 @@ from shared.model.intent import Delivered
 from shared.store.contract import Tx
 from tests.contract.store_cases import add, case
 from tests.support.agent_scenes import FIRST, dispatched, injected
-from tests.support.stores import ACCEPT_US, COMPLETED, EXHAUSTED, FAILED, LEASE_US, SUCCEEDED, World
+from tests.support.stores import ACCEPT_US, AGAIN, COMPLETED, EXHAUSTED, FAILED, LEASE_US, NOTHING_RAN, SUCCEEDED, World
 
 Transition = Callable[[Tx, World, LeaseKey], None]
 
@@ -60,6 +60,10 @@ TRANSITIONS: dict[str, tuple[Callable[[World, str], LeaseKey], Transition]] = {
     "finish": (
         lambda world, owner: world.running(world.worker(owner)),
         lambda tx, _, key: tx.finish(key, SUCCEEDED, COMPLETED),
+    ),
+    "put_off": (
+        lambda world, owner: world.resuming(world.worker(owner)),
+        lambda tx, _, key: tx.put_off(key, NOTHING_RAN, proof="S0", again=AGAIN),
     ),
     "require_recovery": (
         lambda world, owner: world.running(world.worker(owner)),

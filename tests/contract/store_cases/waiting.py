@@ -38,7 +38,7 @@ def events(world: World, kind: str) -> list[Event]:
 
 
 def woken(world: World) -> list[str]:
-    return [one.attempt.id for one in world.store.read(lambda tx: tx.woken(limit=99))]
+    return [one.attempt.id for one in world.store.read(lambda tx: tx.woken("jobs", limit=99).woken)]
 
 
 def correlated(world: World, *keys: str) -> WorkId:
@@ -339,7 +339,7 @@ def one_event_wakes_everybody_who_waits_and_a_second_nobody(world: World) -> Non
     publish(world)
 
     assert woken(world) == [first.attempt_id, second.attempt_id]
-    assert {one.awaited.wake_seq for one in world.store.read(lambda tx: tx.woken(limit=9))} == {seq}
+    assert {one.awaited.wake_seq for one in world.store.read(lambda tx: tx.woken("jobs", limit=9).woken)} == {seq}
     assert len(events(world, "wait.satisfied")) == 2
 
 
@@ -378,7 +378,9 @@ def a_timer_wakes_by_an_event_of_its_own_in_one_transaction(world: World) -> Non
     assert timer is not None
     assert timer.fired_seq == elapsed.seq
     publish(world)
-    assert [one.awaited.wake_seq for one in world.store.read(lambda tx: tx.woken(limit=9))] == [elapsed.seq]
+    assert [one.awaited.wake_seq for one in world.store.read(lambda tx: tx.woken("jobs", limit=9).woken)] == [
+        elapsed.seq
+    ]
     with pytest.raises(RefusedError, match="not armed"):
         world.fire(work_id)
 
