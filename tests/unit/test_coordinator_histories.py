@@ -118,7 +118,7 @@ class History:
 @pytest.mark.req("E03", "R02", "R03", "R04", "R15", "L01", "L02")
 @pytest.mark.parametrize("seed", range(12))
 def test_whoever_dies_whenever_every_job_runs_once_and_its_end_is_true(site: Site, seed: int) -> None:
-    site.configure(Config(settings=Settings(job_concurrency=0)))
+    site.configure(Config(settings=Settings(job_concurrency=0, workers_lost_max=0)))
     works = [site.world.submit() for _ in range(WORKS)]
     history = History(site, seed)
 
