@@ -20,7 +20,7 @@ import shared.policy.capacity
 import worker.batch
 import worker.ending
 import worker.launching
-from shared.errors import RefusedError
+from shared.errors import NotWrittenError
 from shared.model.attempt import AttemptState, Ending
 from shared.model.evidence import LockState
 from shared.model.usage import NO_USAGE
@@ -299,7 +299,7 @@ def unknown_commit() -> AbstractContextManager[None]:
 
 
 def unknown_commit_kept() -> AbstractContextManager[None]:
-    return _looked_up(lambda change: change.refused(RefusedError("its commit is unknown")))
+    return _looked_up(lambda change: change.undone(NotWrittenError("its commit is unknown")))
 
 
 def closed_gate() -> AbstractContextManager[None]:

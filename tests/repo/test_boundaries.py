@@ -32,6 +32,7 @@ HARM = "the harm itself: a stranger to tenure holds the lock"
 UP = "a child of `tenure up`, which starts it again or ends with it; its own boundaries are inside it"
 
 EXCEPTIONS = {
+    ("chaos/crowd/copies.py", "Copies.attempts", "COMMIT"): "fills the store of a measure, which nobody else has open",
     ("chaos/random_drill/holder.py", "hold", "fcntl.flock"): HARM,
     ("worker/belt.py", "BeltServer._listen", "os.unlink"): BELT,
     ("worker/belt.py", "BeltServer._drop_listener", "os.unlink"): BELT,
