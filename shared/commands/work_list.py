@@ -1,6 +1,7 @@
 """`tenure work list`: works by state, reason, scope and binding, a page at a time.
 
-A page is cut at so many works shown, or at so many looked at: with a filter that few pass, a page may hold little and still go on.
+A page is cut at so many works shown, or at so many numbers looked at: with a filter that few pass, a page may hold little and still
+go on.
 """
 
 from __future__ import annotations
@@ -15,15 +16,14 @@ from shared.commands.render import Ink, escaped, print_json, table
 from shared.commands.work_facts import work_facts, work_view
 from shared.commands.work_text import list_rows
 from shared.errors import UsageError
-from shared.model.settings import scope_chain
 from shared.model.work import Reason, Work, WorkState
 from shared.store.contract import ReadTx, UnreadableRow
 
 LIMIT = 50
 LIMIT_MAX = 1_000
 CURSOR_MAX = 10**18
-LOOKED_AT_MAX = 20_000
-CHUNK = 1_000
+LOOKED_AT_MAX = 500_000
+"""A filter is applied where the works lie, so that one it leaves out costs a look: so many of them less than a tenth of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,6 @@ class Wanted:
     reasons: frozenset[Reason]
     scope: str | None
     binding: str | None
-
-    def fits(self, work: Work) -> bool:
-        """Whether a work of a wanted state is wanted."""
-        if self.reasons and work.reason not in self.reasons:
-            return False
-        if self.scope is not None and self.scope not in scope_chain(work.scope):
-            return False
-        return self.binding is None or work.binding == self.binding
 
     @property
     def is_filter(self) -> bool:
@@ -100,20 +92,20 @@ def list_works(argv: list[str], home: str | None) -> int:
 
 def page(tx: ReadTx, wanted: Wanted, after: int, limit: int) -> tuple[list[Json], int | None]:
     """Works behind `after`, and the cursor to go on from; None at the end."""
-    works: list[Work] = []
-    looked_at, size = 0, CHUNK if wanted.is_filter else limit + 1
-    while looked_at < LOOKED_AT_MAX:
-        chunk = tx.works(states=wanted.states, after=after, limit=size)
-        for work in chunk:
-            if wanted.fits(work):
-                if len(works) == limit:
-                    return _views(tx, works), works[-1].number
-                works.append(work)
-        if len(chunk) < size:
-            return _views(tx, works), None
-        looked_at += len(chunk)
-        after = chunk[-1].number
-    return _views(tx, works), after
+    to = after + LOOKED_AT_MAX if wanted.is_filter else None
+    works = tx.works(
+        states=wanted.states,
+        after=after,
+        limit=limit + 1,
+        to=to,
+        reasons=wanted.reasons,
+        scope=wanted.scope,
+        binding=wanted.binding,
+    )
+    if len(works) > limit:
+        return _views(tx, works[:limit]), works[limit - 1].number
+    goes_on = to is not None and to < tx.last_work_number()
+    return _views(tx, works), to if goes_on else None
 
 
 def _skipped(tx: ReadTx) -> list[UnreadableRow]:

@@ -19,7 +19,7 @@ Rule: design §4; requirements E03, E07, R07, R09, L01, V05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, TypeVar
 
 from shared.ids import AttemptId, Incarnation, WorkId
@@ -27,7 +27,7 @@ from shared.model.attempt import Attempt, Ending, Lease, LeaseKey, Segment, Snap
 from shared.model.cancel import Cancellation
 from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker
 from shared.model.instant import Instant
-from shared.model.work import Input, Work, WorkChange, WorkState
+from shared.model.work import Input, Reason, Work, WorkChange, WorkState
 from shared.policy.capacity import Usage
 from shared.store.agent_contract import AgentReads, AgentTransitions
 from shared.store.leader_contract import LeaderTransitions
@@ -111,8 +111,20 @@ class ReadTx(WorkReads, WaitReads, AgentReads, Protocol):
     def last_work_number(self) -> int:
         """The highest number that a Work ever got; 0 before the first."""
 
-    def works(self, *, states: Sequence[WorkState], after: int, limit: int) -> list[Work]:
-        """Works with `number > after`, ascending; `states` empty: all."""
+    def works(
+        self,
+        *,
+        states: Sequence[WorkState],
+        after: int,
+        limit: int,
+        to: int | None = None,
+        reasons: Collection[Reason] = (),
+        scope: str | None = None,
+        binding: str | None = None,
+    ) -> list[Work]:
+        """Works with `after < number <= to`, ascending. Only those of these states and reasons (empty: of all), in this scope or below
+        it, and that name this binding; whatever is not asked for costs a look, and no more.
+        """
 
     def count_works(self, state: WorkState, *, cap: int) -> int:
         """How many Works are in a state, counting at most `cap`."""

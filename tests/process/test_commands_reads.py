@@ -221,7 +221,6 @@ def test_list_by_reason_scope_and_binding(home: CommandHome, ask: Ask, monkeypat
     assert "scope ops is full" in ask("work", "show", "w4").out
 
     monkeypatch.setattr(work_list, "LOOKED_AT_MAX", 2)
-    monkeypatch.setattr(work_list, "CHUNK", 2)
     assert listed("--binding", "backup") == ([], 2)
     assert ask("work", "list", "--binding", "backup").out == f"more: tenure --home {home.home} work list --after 2\n"
 

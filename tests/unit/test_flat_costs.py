@@ -12,15 +12,17 @@ from chaos.crowd.copies import Copies
 from chaos.crowd.costs import Cost, cost_of
 from chaos.crowd.crowd import Crowd, populated
 from chaos.crowd.population import GREAT, SMALL
+from chaos.crowd.site import FAILING
 from chaos.crowd.steps import STEPS, pass_once
 from coordinator.starts import WINDOW_MAX, WINDOWS_MAX
 from shared.clock import VirtualClock
 from shared.commands import capacity, findings_rows, status
 from shared.commands.doctor import examine_store
 from shared.commands.open_home import OpenHome
+from shared.commands.work_list import LOOKED_AT_MAX, Wanted, page
 from shared.home import Home
-from shared.model.work import Reason
-from shared.store.sqlite import readable
+from shared.model.work import Reason, Work
+from shared.store.sqlite import readable, rows
 from shared.store.sqlite.connection import Row
 from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.inspect import check, unreadable_rows
@@ -82,6 +84,29 @@ def test_a_step_costs_the_same_on_a_great_store(costs: dict[str, tuple[Cost, Cos
     small, great = costs[name]
 
     assert is_flat(small, great, counting=COUNTED.get(name, 0)), (small, great)
+
+
+@pytest.mark.req("V01", "S01")
+def test_a_list_reads_no_work_that_it_does_not_show(crowds: Crowds, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its filter leaves most of them out; some pages of it show nothing, and go on."""
+    site, population = crowds[1].site, crowds[1].population
+    read: list[Row] = []
+    real = rows.work_of_row
+
+    def reading(row: Row) -> Work:
+        read.append(row)
+        return real(row)
+
+    monkeypatch.setattr(rows, "work_of_row", reading)
+    wanted, pages, shown = Wanted((), frozenset(), FAILING, None), 0, 0
+    cursor: int | None = 0
+    while cursor is not None:
+        found, cursor = site.store.read(lambda tx, after=cursor: page(tx, wanted, after, 1_000))  # type: ignore[misc]
+        pages, shown = pages + 1, shown + len(found)
+
+    assert shown == population.aside // 2
+    assert len(read) <= shown + pages
+    assert pages <= shown / 1_000 + 1 + site.store.read(lambda tx: tx.last_work_number()) / LOOKED_AT_MAX
 
 
 @pytest.mark.req("S01", "C04")

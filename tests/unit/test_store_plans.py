@@ -215,7 +215,18 @@ PLANS: dict[str, tuple[str, set[str]]] = {
         ready_reads.NEXT_LIMIT,
         {"SEARCH work USING COVERING INDEX work_waiting (pool=? AND reason=? AND reason_limit>?)"},
     ),
-    "Works of a state": (reads.WORKS_OF_STATE, {"SEARCH work USING INDEX work_state (state=? AND number>?)"}),
+    "Works of a state": (
+        reads.WORKS_OF_STATE.format(like=""),
+        {"SEARCH work USING INDEX work_state (state=? AND number>?)"},
+    ),
+    "Works like one, in a range": (
+        reads.WORKS.format(like="AND number <= :to AND reason IN (:a, :b) AND binding = :c"),
+        {"SEARCH work USING INDEX sqlite_autoindex_work_2 (number>? AND number<?)"},
+    ),
+    "Works of a state like one, in a range": (
+        reads.WORKS_OF_STATE.format(like="AND number <= :to AND reason IN (:a, :b) AND binding = :c"),
+        {"SEARCH work USING INDEX work_state (state=? AND number>? AND number<?)"},
+    ),
     "count of a state": (
         reads.COUNT_WORKS,
         {"CO-ROUTINE (subquery-1)", "SEARCH work USING COVERING INDEX work_state (state=?)", "SCAN (subquery-1)"},

@@ -6,14 +6,14 @@ time it is bound, which costs ten times what running it does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 from shared.ids import AttemptId, Incarnation, WorkId, attempt_directory
 from shared.model.attempt import Attempt, AttemptState, Lease, LeaseKey, Segment, Snapshot
 from shared.model.cancel import Cancellation
 from shared.model.host import ClockMark, Leader, PassRecord, StopOrder, Worker
-from shared.model.work import Input, Work, WorkState
+from shared.model.work import Input, Reason, Work, WorkState
 from shared.policy.capacity import Usage
 from shared.policy.lease import budget_left_us
 from shared.store.contract import Assignment, ConfigGeneration, Event, IdleState, Recoverable, UnreadableRow
@@ -29,8 +29,8 @@ IDLE_COUNTED_MAX = 100
 """What keeps a home from being idle is counted, and named, no further."""
 
 WORK = "SELECT * FROM work WHERE id = :work"
-WORKS = "SELECT * FROM work WHERE number > :after ORDER BY number LIMIT :limit + 0"
-WORKS_OF_STATE = "SELECT * FROM work WHERE state = :state AND number > :after ORDER BY number LIMIT :limit + 0"
+WORKS = "SELECT * FROM work WHERE number > :after {like} ORDER BY number LIMIT :limit + 0"
+WORKS_OF_STATE = "SELECT * FROM work WHERE state = :state AND number > :after {like} ORDER BY number LIMIT :limit + 0"
 COUNT_WORKS = "SELECT count(*) FROM (SELECT 1 FROM work WHERE state = ? LIMIT ? + 0)"
 PENDING_INPUTS = "SELECT number FROM input WHERE work_id = ? AND consumed_by IS NULL ORDER BY number LIMIT ? + 0"
 UNEXCLUDED_ATTEMPT = f"SELECT id FROM attempt WHERE work_id = ? AND {UNEXCLUDED}"
@@ -116,24 +116,36 @@ class Reads(ReadyReads, AgentReads):
         """See `ReadTx.last_work_number`."""
         return int(self._db.value("SELECT value FROM counter WHERE name = 'work'") or 0)
 
-    def works(self, *, states: Sequence[WorkState], after: int, limit: int) -> list[Work]:
+    def works(
+        self,
+        *,
+        states: Sequence[WorkState],
+        after: int,
+        limit: int,
+        to: int | None = None,
+        reasons: Collection[Reason] = (),
+        scope: str | None = None,
+        binding: str | None = None,
+    ) -> list[Work]:
         """See `ReadTx.works`."""
+        like, params = _like(to, reasons, scope, binding)
         works: list[Work] = []
         while len(works) < limit:
             room = limit - len(works)
-            found = self._rows_of(states, after, room)
+            found = self._rows_of(states, like, params | {"after": after}, room)
             works += self._readable(found, rows.work_of_row)
             if len(found) < room:
                 break
             after = found[-1]["number"]
         return works
 
-    def _rows_of(self, states: Sequence[WorkState], after: int, limit: int) -> list[Row]:
+    def _rows_of(self, states: Sequence[WorkState], like: str, params: dict[str, object], limit: int) -> list[Row]:
         """Of each state by itself, so that none is looked for among all the others."""
-        params: dict[str, object] = {"after": after, "limit": limit}
+        params = params | {"limit": limit}
         if not states:
-            return self._db.rows(WORKS, params)
-        found = [row for state in set(states) for row in self._db.rows(WORKS_OF_STATE, params | {"state": state})]
+            return self._db.rows(WORKS.format(like=like), params)
+        sql = WORKS_OF_STATE.format(like=like)
+        found = [row for state in set(states) for row in self._db.rows(sql, params | {"state": state})]
         return sorted(found, key=lambda row: int(row["number"]))[:limit]
 
     def count_works(self, state: WorkState, *, cap: int) -> int:
@@ -328,3 +340,24 @@ class Reads(ReadyReads, AgentReads):
         attempt = self.attempt(attempt_id)
         epochs = 0 if attempt is None else attempt.epoch
         return [attempt_directory(attempt_id, epoch) for epoch in range(epochs, 0, -1)]
+
+
+def _like(
+    to: int | None, reasons: Collection[Reason], scope: str | None, binding: str | None
+) -> tuple[str, dict[str, object]]:
+    """What else is asked of a Work, as SQL, and its parameters."""
+    sql, params = "", dict[str, object]()
+    if to is not None:
+        sql += " AND number <= :to"
+        params["to"] = to
+    if reasons:
+        named = {f"reason{place}": reason for place, reason in enumerate(sorted(reasons))}
+        sql += f" AND reason IN ({', '.join(f':{name}' for name in named)})"
+        params |= named
+    if scope is not None:
+        sql += " AND (scope = :scope OR substr(scope, 1, :length) = :below)"
+        params |= {"scope": scope, "below": f"{scope}/", "length": len(scope) + 1}
+    if binding is not None:
+        sql += " AND binding = :binding"
+        params["binding"] = binding
+    return sql, params

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,31 @@ def works_are_listed_by_number_state_and_cursor(world: World) -> None:
     assert ids((WorkState.RUNNING, WorkState.READY)) == [running, ready]
     assert ids((WorkState.FAILED,)) == [done]
     assert ids((WorkState.FAILED, WorkState.READY), after=1) == [ready]
+
+
+@case(pytest.mark.req("V01", "C04"))
+def works_are_listed_by_reason_scope_binding_and_range(world: World) -> None:
+    works = [world.submit(scope=scope) for scope in ("ops", "ops/backup", "opsy", "o_s", "ops", "oxs", "")]
+    world.as_leader(
+        lambda tx: tx.hold_back([Wait(works[4], Reason.CAPACITY_SCOPE, "ops"), Wait(works[2], Reason.NO_WORKER, None)])
+    )
+    named = world.store.write(lambda tx: tx.submit(replace(new_work(), binding="backup", command=None), "jobs"))
+    running = world.attempt(world.running(world.worker(), works[0]).attempt_id).work_id
+
+    def ids(*, states: tuple[WorkState, ...] = (), after: int = 0, limit: int = 9, **like: Any) -> list[str]:
+        return [
+            one.id for one in world.store.read(lambda tx: tx.works(states=states, after=after, limit=limit, **like))
+        ]
+
+    assert ids(scope="ops") == [running, works[1], works[4]]
+    assert ids(scope="o_s") == [works[3]], "a name is no pattern"
+    assert ids(scope="ops", limit=2) == [running, works[1]]
+    assert ids(scope="ops", states=(WorkState.READY,)) == ids(scope="ops", after=1) == [works[1], works[4]]
+    assert ids(scope="ops", to=4) == [running, works[1]]
+    assert ids(reasons=[Reason.NO_WORKER, Reason.CAPACITY_SCOPE]) == [works[2], works[4]]
+    assert ids(reasons=[Reason.NO_WORKER], scope="ops") == []
+    assert ids(binding="backup") == [named]
+    assert ids(states=(WorkState.READY, WorkState.RUNNING), to=2) == [running, works[1]]
 
 
 @case(pytest.mark.req("K01"))
