@@ -11,7 +11,8 @@ from shared.ids import AttemptId, WorkId
 from shared.model.host import ClockMark, StopOrder
 from shared.model.instant import US_PER_S
 from shared.model.settings import DEFAULT
-from shared.model.work import WorkState
+from shared.model.work import Reason, WorkState
+from shared.policy.capacity import Wait
 from shared.store.contract import Tx
 from tests.contract.store_cases import case
 from tests.support.passes import pass_record
