@@ -12,6 +12,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
@@ -62,8 +63,7 @@ class Thread:
         """Called when one of its actors ended with an error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One boundary reached. `at_us`: virtual microseconds since the history began."""
 
     number: int
@@ -111,7 +111,6 @@ class Baton:
         trace: The last of them.
         eager: How likely whoever just ran goes on, from 0 to 1; drawn for each history.
         on_step: Asked at each boundary: what harm is done there, as a word for the trace.
-        on_turn: Called before each turn of an actor.
         has_death: Somebody died since the last turn.
     """
 
@@ -127,7 +126,6 @@ class Baton:
     elapsed_us: int = 0
     trace: deque[Step] = field(default_factory=lambda: deque(maxlen=TRACE_KEPT))
     on_step: Callable[[Actor, Boundary, Side], str] = lambda _actor, _boundary, _side: ""
-    on_turn: Callable[[Actor], None] = lambda _actor: None
     has_death: bool = False
 
     def __post_init__(self) -> None:
@@ -270,7 +268,6 @@ class Baton:
         if actor.thread.stopped_until_us:
             actor.thread.resume()
         self.turns += 1
-        self.on_turn(actor)
         if actor.thread.is_alive:
             self._give(actor)
         if self.has_death or actor.body is None or actor.body.dead:

@@ -15,13 +15,14 @@ from shared.store.sqlite.connection import DamagedRow, Row
 
 T = TypeVar("T")
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # `json.dumps` with separators makes an encoder at each call
 BLOBS = ("body",)
 """Columns that may hold bytes: inputs; a snapshot or configuration that is bytes is no JSON to its decoder."""
 
 
 def json_text(value: object) -> str:
     """Compact JSON in ASCII: an argument that is no UTF-8 is a lone surrogate, which a TEXT column would refuse."""
-    return json.dumps(value, separators=(",", ":"))
+    return _encode(value)
 
 
 def key_of_row(table: str, row: Row, *columns: str) -> str:

@@ -96,6 +96,7 @@ class Connection:
         except sqlite3.Error as error:
             raise translated(error, f"open {path}") from error
         self.raw.row_factory = sqlite3.Row
+        self._cursor = self.raw.cursor()  # one for all: a statement is run to its end before the next
         self._accounted = self.raw.total_changes  # rows written so far that went with a commit or were given up
 
     def set_pragmas(self) -> None:
@@ -116,7 +117,7 @@ class Connection:
         try:
             if self._seam is not None:
                 self._seam.at("statement", sql)
-            return self.raw.execute(sql, params).fetchall()
+            return self._cursor.execute(sql, params).fetchall()
         except sqlite3.Error as error:
             if _is_no_text(error) and sql.lstrip().startswith("SELECT"):
                 return self._damaged_rows(sql, params)
@@ -150,7 +151,7 @@ class Connection:
         try:
             if self._seam is not None:
                 self._seam.at("begin", sql)
-            self.raw.execute(sql)
+            self._cursor.execute(sql)
         except sqlite3.Error as error:
             raise self._noted(translated(error, sql)) from error
 
@@ -183,7 +184,7 @@ class Connection:
         """Give up the open transaction; nothing when SQLite has done so already. What went wrong before it counts, so it never raises."""
         try:
             if self.raw.in_transaction:
-                self.raw.execute("ROLLBACK")
+                self._cursor.execute("ROLLBACK")
             self._accounted = self.raw.total_changes  # it counts what was given up too
         except sqlite3.Error as error:
             self.failure = self.failure or translated(error, "ROLLBACK")

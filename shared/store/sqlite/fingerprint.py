@@ -18,6 +18,8 @@ def schema_text(rows: Callable[[str], Sequence[Sequence[Any]]]) -> str:
 
 def schema_differences(remembered: str, found: str) -> list[str]:
     """What is missing, new or altered, by name, e.g. `trigger lease_live`."""
+    if remembered == found:
+        return []
     before, after = _by_name(remembered), _by_name(found)
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 

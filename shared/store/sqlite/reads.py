@@ -1,7 +1,8 @@
 """Every read, as SQL beside the method that runs it. Each is one bounded statement over what is live, or by key.
 
 A bound is written `LIMIT ? + 0`: SQLite since 3.47 plans by the value of a bare `LIMIT ?` and so compiles the statement anew each
-time it is bound, which costs ten times what running it does.
+time it is bound, which costs ten times what running it does. A state is written `CAST(? AS TEXT)` for the same reason: partial
+indexes are of states, so a bare one would be planned by its value too.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ IDLE_COUNTED_MAX = 100
 
 WORK = "SELECT * FROM work WHERE id = :work"
 WORKS = "SELECT * FROM work WHERE number > :after {like} ORDER BY number LIMIT :limit + 0"
-WORKS_OF_STATE = "SELECT * FROM work WHERE state = :state AND number > :after {like} ORDER BY number LIMIT :limit + 0"
-COUNT_WORKS = "SELECT count(*) FROM (SELECT 1 FROM work WHERE state = ? LIMIT ? + 0)"
+WORKS_OF_STATE = """SELECT * FROM work WHERE state = CAST(:state AS TEXT) AND number > :after {like}
+  ORDER BY number LIMIT :limit + 0"""
+COUNT_WORKS = "SELECT count(*) FROM (SELECT 1 FROM work WHERE state = CAST(? AS TEXT) LIMIT ? + 0)"
 PENDING_INPUTS = "SELECT number FROM input WHERE work_id = ? AND consumed_by IS NULL ORDER BY number LIMIT ? + 0"
 UNEXCLUDED_ATTEMPT = f"SELECT id FROM attempt WHERE work_id = ? AND {UNEXCLUDED}"
 ATTEMPT = "SELECT * FROM attempt WHERE id = :attempt"
