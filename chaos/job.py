@@ -27,6 +27,7 @@ class Job:
         statuses: How its first attempts end, by number, before those that end with `status`.
         is_standing: It rests after each input, or is held; only a cancel settles it.
         is_held: Once nothing is left to try it is held for a person, instead of failing.
+        may_be_given_up: Workers may have been lost over its launch, so many that it was given up; it may fail without having started.
         may_be_retried: A person may have tried it again.
         speaks: It speaks with tenure while it runs: how its attempts end, and what follows, is held against what its program knows
             of that itself (`checks/spoken.py`). `status` and `statuses` say nothing then.
@@ -49,6 +50,7 @@ class Job:
     statuses: tuple[int, ...] = ()
     is_standing: bool = False
     is_held: bool = False
+    may_be_given_up: bool = False
     may_be_retried: bool = False
     speaks: bool = False
     correlate: tuple[str, ...] = ()
@@ -68,4 +70,5 @@ class Job:
     @property
     def may_never_start(self) -> bool:
         """Whether it may be settled, or left to a person, without having started."""
-        return self.cancelled or self.cannot_run or self.may_time_out or self.may_need_person or self.may_stay_open
+        is_ended = self.cancelled or self.cannot_run or self.may_time_out or self.may_be_given_up
+        return is_ended or self.may_need_person or self.may_stay_open

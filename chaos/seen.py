@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chaos.notes import Note
-from chaos.speech import Said, Told
+from chaos.speech import Said, Told, Written
 from shared.ids import AttemptId, Incarnation, WorkId
 from shared.model.attempt import Attempt, Lease
 from shared.model.instant import Instant
@@ -57,11 +57,13 @@ class Look:
         able: Since the look before, a leading coordinator and a worker that may take anything over ran all the while, and the
             store let them write.
         unheld: (attempt, epoch) of what is unfinished, not parked, left to nobody, and without a live lease.
+        quiet: Of each launch that runs, and whose binding bounds how long it may be quiet: when it began or wrote last (simulation only).
     """
 
     at_us: int
     able: bool
     unheld: frozenset[tuple[AttemptId, int]]
+    quiet: frozenset[Written] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class Seen:
     notes: tuple[Note, ...] = ()
     said: tuple[Said, ...] = ()
     told: tuple[Told, ...] = ()
+    written: tuple[Written, ...] = ()
 
 
 NOTHING_SEEN = Seen()

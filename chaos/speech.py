@@ -52,6 +52,16 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """A moment at which a program wrote to its output. `at_us`: elapsed time, as in `Look`; `is_start`: it wrote nothing yet, it began."""
+
+    attempt_id: AttemptId
+    epoch: int
+    at_us: int
+    is_start: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """One thing that a program was told.
 

@@ -32,12 +32,17 @@ FOLLOWED = (Phase.WATCHING, Phase.DRAINING)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at an output. `end`: up to where it reaches; `is_last`: nothing lay behind it at that time."""
+    """One look at an output. `end`: up to where it reaches; `is_last`: nothing lay behind it at that time.
+
+    Two moments, as a process may be frozen between its look at the clock and at the output: what was not there had not been written
+    by `looked_mono_us`, what was there may have been written as late as `read_mono_us`.
+    """
 
     stretch: Stretch
     end: int
     is_last: bool
     looked_mono_us: int
+    read_mono_us: int
 
 
 class Streams:
@@ -103,7 +108,7 @@ class Streams:
         assert isinstance(look, Look), "the task returns what it found"
         following.unseen = 0
         if look.end > following.end:
-            following.end, following.heard_mono_us = look.end, look.looked_mono_us
+            following.end, following.heard_mono_us = look.end, look.read_mono_us
         following.looked_mono_us = look.looked_mono_us
         stretch = look.stretch
         if stretch.after == stretch.before and not stretch.refusals:
@@ -125,7 +130,7 @@ class Streams:
         lost = Refusal(following.place.lines + 1, RefusalCode.LOST, f"the rest cannot be read: {error.strerror}")
         nothing = Stretch(following.place, following.place, refusals=(lost,))
         following.is_reading = following.drains = True
-        look = Look(nothing, following.end, is_last=True, looked_mono_us=now_us)
+        look = Look(nothing, following.end, is_last=True, looked_mono_us=now_us, read_mono_us=now_us)
         self._ports.batch.add(self._recording(holding, following, look))
 
     def next_due(self) -> list[int]:
@@ -148,11 +153,12 @@ class Streams:
         def look() -> Look:
             now_us = clock.now().mono_us
             piece = host.read_output(pin, place.offset, READ_BYTES)
+            read_us = clock.now().mono_us
             is_last = len(piece.data) < READ_BYTES
             at_end = is_over and is_last
             language = language_of(executor)
             stretch = read_stretch(place, piece.offset, piece.data, language, pin_epoch=pin.epoch, at_end=at_end)
-            return Look(stretch, piece.end, is_last, now_us)
+            return Look(stretch, piece.end, is_last, now_us, read_us)
 
         following.is_reading, following.drains = True, draining
         self._ports.launches.submit(("read", holding.key), look)

@@ -13,6 +13,9 @@ from shared.model.attempt import Attempt, AttemptState, FailureClass
 from shared.model.work import Work, WorkState
 from shared.policy.steps import is_final_attempt, is_final_work
 
+GIVEN_UP = "worker lost:"
+"""How the error of a launch begins that was given up, as it had cost so many workers."""
+
 
 def jobs_are_one_set(history: History) -> list[str]:
     """Jobs submitted, jobs with one start and jobs that are settled are the same set, seen from each side."""
@@ -107,6 +110,8 @@ def _is_allowed(job: Job, last: Attempt, work: Work) -> bool:
         return True
     if last.state is not AttemptState.FAILED or work.state not in failed:
         return False
+    if last.failure is FailureClass.KNOWN and last.exit_status is None:
+        return job.may_be_given_up and (last.error or "").startswith(GIVEN_UP)
     if last.exit_status is None:  # its outcome is unknown, and it was tried as often as it may be
         return last.failure is FailureClass.AMBIGUOUS and job.may_need_person and job.may_run_again
     return job.may_be_killed and last.exit_status < 0

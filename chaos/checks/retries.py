@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from chaos.checks.inputs import RETRY, TIMER, TOOK_EFFECT, inputs_of, is_hinted, is_retried_by_person, is_spent
+from chaos.checks.jobs import GIVEN_UP
 from chaos.checks.slots import ENDINGS
 from chaos.checks.wakes import PUT_OFF
 from chaos.history import History
@@ -68,6 +69,8 @@ def _may_follow(job: Job, attempt: Attempt) -> bool:
             return job.is_standing or (job.interrupted and attempt.state is AttemptState.INTERRUPTED)
         case FailureClass.KNOWN:
             is_killed = job.may_be_killed and status is not None and status < 0
+            if status is None:
+                return job.may_be_given_up and (attempt.error or "").startswith(GIVEN_UP)
             return is_killed or status == job.status_of(attempt.number) != 0
         case FailureClass.TIMED_OUT:
             return job.may_time_out

@@ -66,6 +66,29 @@ def fates_are_true(history: History) -> list[str]:
     return found
 
 
+def inputs_are_dropped_as_their_binding_says(history: History) -> list[str]:
+    """An input that could not be handed to a running agent is given up where its binding says so, and then nobody ever gets it; where
+    it does not, it waits for the next attempt. Rule: T02.
+    """
+    found = []
+    why = {event.data["intent"]: event.data.get("why") for event in history.events if event.kind == "intent.returned"}
+    given = {number for snapshot in history.snapshots.values() for number in snapshot.inputs}
+    given |= {number for one in history.told for number in one.inputs}
+    waiting = {number for numbers in history.pending_inputs.values() for number in numbers}
+    for intent in (one for every in history.intents.values() for one in every):
+        snapshot = None if intent.attempt_id is None else history.snapshots.get(intent.attempt_id)
+        if intent.kind is not IntentKind.INJECT or snapshot is None:
+            continue
+        drops = snapshot.on_inject_error == "drop"
+        if intent.fate is Fate.DROPPED and not drops:
+            found.append(f"{intent.id} was dropped, its binding says that it waits")
+        if intent.fate is Fate.RETURNED and drops and why.get(intent.id):
+            found.append(f"{intent.id} could not be handed over ({why[intent.id]}), and was not dropped")
+        if intent.fate is Fate.DROPPED and intent.input in given | waiting:
+            found.append(f"{intent.id} was dropped, and input {intent.input} is given to an attempt, or waits for one")
+    return found
+
+
 def _taken(history: History) -> dict[AttemptId, set[int]]:
     """Inputs that each attempt's programs say they took."""
     taken: dict[AttemptId, set[int]] = {}

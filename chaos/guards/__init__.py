@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from chaos.guards import again, removals, spoken
+from chaos.guards import again, bindings, removals, spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +303,71 @@ GUARDS: tuple[Guard, ...] = (
         "an input that overtakes one for which there was no room",
         spoken.handed_in_order,
         "words_reach_whom_they_are_for",
+    ),
+    Guard(
+        "quarantine",
+        "an attempt of what keeps failing",
+        bindings.quarantine,
+        "quarantined_bindings_start_nothing",
+    ),
+    Guard(
+        "failures_count",
+        "a binding that fails for ever",
+        bindings.failures_count,
+        "failures_quarantine_their_binding",
+    ),
+    Guard(
+        "success_forgives",
+        "a quarantine of what works",
+        bindings.success_forgives,
+        "failures_quarantine_their_binding",
+    ),
+    Guard(
+        "launch_gives_up",
+        "a launch that costs worker after worker",
+        bindings.launch_gives_up,
+        "lost_workers_are_counted",
+    ),
+    Guard(
+        "pin_begins_anew",
+        "a binding that is blamed for what its launch cost",
+        bindings.pin_begins_anew,
+        "lost_workers_are_counted",
+        frozenset({"losses_quarantine_their_binding"}),
+    ),
+    Guard(
+        "blame",
+        "a binding whose works cost worker after worker",
+        bindings.blame,
+        "losses_quarantine_their_binding",
+    ),
+    Guard(
+        "blame_is_certain",
+        "a quarantine for what another did",
+        bindings.blame_is_certain,
+        "losses_quarantine_their_binding",
+    ),
+    Guard(
+        "pinned_fallback",
+        "an input given up whose binding says that it waits",
+        bindings.pinned_fallback,
+        "inputs_are_dropped_as_their_binding_says",
+    ),
+    Guard(
+        "dropped_for_good",
+        "an input that comes after it was told to be dropped",
+        bindings.dropped_for_good,
+        "inputs_are_dropped_as_their_binding_says",
+        frozenset({"inputs_are_kept", "no_input_is_lost"}),
+    ),
+    Guard(
+        "idle_limit", "an agent that waits for ever for what nobody gives it", spoken.idle_limit, "the_quiet_are_ended"
+    ),
+    Guard(
+        "idle_since_heard",
+        "the end of an agent that speaks",
+        spoken.idle_since_heard,
+        "only_the_quiet_are_ended",
     ),
     Guard(
         "resume_limit",

@@ -84,6 +84,26 @@ def _is_handoff(outcome: Outcome | None, _pinned: Snapshot) -> bool:
     return outcome is not None and outcome.kind is OutcomeKind.HANDOFF
 
 
+def idle_limit() -> AbstractContextManager[None]:
+    """Agents may be quiet for ever."""
+    return replaced(worker.streams.Streams, "is_idle", lambda _streams, _holding: False)
+
+
+def idle_since_heard() -> AbstractContextManager[None]:
+    """How long an agent may be quiet counts from when it was first listened to, whatever it says."""
+    heard = vars(worker.streams.Streams)["heard"]
+
+    def without(streams: Any, holding: Any, completion: Any) -> Any:
+        following = None if holding is None else holding.following
+        since_us = None if following is None else following.heard_mono_us
+        found = heard(streams, holding, completion)
+        if following is not None:
+            following.heard_mono_us = since_us
+        return found
+
+    return replaced(worker.streams.Streams, "heard", without)
+
+
 def handed_in_order() -> AbstractContextManager[None]:
     """What has room is handed over, also behind what had none."""
     import chaos.simulation.host as simulated

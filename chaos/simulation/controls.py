@@ -31,6 +31,7 @@ SHORT = Job(20 * US_PER_MS)
 HALF_SECOND = Job(500 * US_PER_MS)
 SECONDS = Job(1_500 * US_PER_MS)
 LEAVES_ONE = Job(200 * US_PER_MS, straggler_us=1_500 * US_PER_MS, is_safe=True)
+COSTLY = Job(20 * US_PER_S, is_safe=True)
 STUBBORN = Job(10 * US_PER_S, ignores_term=True)
 
 Scene = Callable[[random.Random], Options]
@@ -254,6 +255,31 @@ def _fed(_chance: random.Random) -> Options:
     return Options(plan=(), jobs=(replace(SECONDS, inputs=4),) * 2)
 
 
+def _failing(_chance: random.Random) -> Options:
+    """Works of one binding fail one after the other, and now and then one does not."""
+    standing = replace(SHORT, statuses=(7, 0, 7, 0, 7, 7), inputs=4)
+    return Options(plan=(), jobs=(standing, replace(standing, like=1)))
+
+
+def _costly_launches(_chance: random.Random) -> Options:
+    """Each launch is the death of its worker."""
+    deaths = tuple(Harm(Kind.CRASH, "worker", Boundary.SHIM_SPAWN, Side.AFTER, nth=nth) for nth in range(1, 8))
+    return Options(plan=deaths, jobs=(HALF_SECOND,), workers_lost_max=3)
+
+
+def _costly_jobs(chance: random.Random) -> Options:
+    """What runs is the death of whoever holds it, and sometimes its launch was before."""
+    spawns = tuple(
+        Harm(Kind.CRASH, "worker", Boundary.SHIM_SPAWN, Side.AFTER, nth=nth) for nth in range(1, chance.randint(1, 3))
+    )
+    held = tuple(
+        Harm(Kind.CRASH, "worker", boundary, Side.AFTER, nth=nth)
+        for boundary in (Boundary.GO_SEND, Boundary.ADOPT_COMMIT)
+        for nth in range(1, 6)
+    )
+    return Options(plan=spawns + held, jobs=(COSTLY, COSTLY), workers_lost_max=2)
+
+
 SCENES: dict[str, Scene] = {
     **SPOKEN_SCENES,
     "timer_fires_once": _retried,
@@ -288,4 +314,11 @@ SCENES: dict[str, Scene] = {
     "child_record": _forgotten_pins,
     "same_store": _written_over,
     "older_store": _forgotten_claims,
+    "quarantine": _failing,
+    "failures_count": _failing,
+    "success_forgives": _failing,
+    "launch_gives_up": _costly_launches,
+    "pin_begins_anew": _costly_jobs,
+    "blame": _costly_jobs,
+    "blame_is_certain": _costly_jobs,
 }

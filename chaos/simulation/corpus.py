@@ -28,6 +28,7 @@ class Entry:
         found: The check that fired, and what it said.
         cause: What was wrong, in one sentence.
         holds: There were budgets and approvals.
+        workers_lost_max: See `Settings`.
     """
 
     seed: int
@@ -38,6 +39,7 @@ class Entry:
     found: str
     cause: str
     holds: bool = False
+    workers_lost_max: int = 0
 
     @property
     def options(self) -> Options:
@@ -49,6 +51,7 @@ class Entry:
             plan=self.plan,
             jobs=self.jobs,
             holds=self.holds,
+            workers_lost_max=self.workers_lost_max,
         )
 
 
@@ -56,8 +59,17 @@ def entry_of(outcome: Outcome, cause: str) -> Entry:
     """What to keep of a history that failed."""
     options = outcome.options
     found = str(outcome.findings[0]) if outcome.findings else ""
-    holds = bool(options.holds)
-    return Entry(outcome.seed, options.workers, options.lease_us, outcome.jobs, outcome.plan, found, cause, holds)
+    return Entry(
+        outcome.seed,
+        options.workers,
+        options.lease_us,
+        outcome.jobs,
+        outcome.plan,
+        found,
+        cause,
+        holds=bool(options.holds),
+        workers_lost_max=options.workers_lost_max or 0,
+    )
 
 
 def to_json(entries: list[Entry]) -> str:

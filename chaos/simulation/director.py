@@ -14,7 +14,7 @@ from chaos.simulation.actors import Stage
 from chaos.simulation.baton import Baton
 from chaos.simulation.harm import Harm, Kind
 from chaos.simulation.homes import Homes
-from chaos.simulation.jobs import FOREVER_US
+from chaos.simulation.jobs import FOREVER_US, binding_number
 from chaos.simulation.jobs import Job as Behaviour
 from chaos.simulation.lookout import Lookout
 from chaos.simulation.person import HELD, Person
@@ -100,7 +100,8 @@ class Director:
             return NewWork(behaviour.scope, binding, command, (), "/", None, "a person"), POOL_JOBS
         # With the binding's own command: of another one, what it says does not hold.
         kind = WorkKind.STANDING if behaviour.inputs else WorkKind.RUN_ONCE
-        work = NewWork(behaviour.scope, f"own-{number}", None, (), "/", None, "a person", kind=kind)
+        binding = f"own-{binding_number(self._behaviours, number)}"
+        work = NewWork(behaviour.scope, binding, None, (), "/", None, "a person", kind=kind)
         pool = POOL_AGENTS if behaviour.voice == AGENT else POOL_JOBS
         return replace(work, correlate=behaviour.keys), pool
 
@@ -179,6 +180,7 @@ class Director:
             ticks=() if self._is_time_unsure else tuple(self._lookout.ticks),
             said=tuple(memory.said.values()),
             told=tuple(memory.told),
+            written=tuple(memory.written),
             accepted=() if setback is not None and setback.has_happened else tuple(self._person.wishes.accepted),
         )
         jobs = [self._job(number) for number in range(1, len(self._person.asked) + 1)]
@@ -207,10 +209,11 @@ class Director:
             behaviour.status,
             cancelled=work_id in self._person.cancelled | words.cancelled,
             cannot_run=behaviour.is_missing,
-            may_time_out=behaviour.lasts_us >= FOREVER_US or has_rebooted,
+            may_time_out=behaviour.lasts_us >= FOREVER_US or bool(behaviour.idle_us) or has_rebooted,
             may_be_killed=is_harmed or was_stopped,  # by a stop that its store has forgotten
             may_need_person=is_harmed or was_forgotten,
             may_stay_open=self._is_refused,
+            may_be_given_up=bool(self._config.settings.workers_lost_max),
             may_run_again=behaviour.needs_binding or work_id in words.injected | words.interrupted,
             is_overheard=bool(behaviour.voice),
             interrupted=work_id in words.interrupted,

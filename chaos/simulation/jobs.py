@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from chaos.simulation.baton import Baton
@@ -24,6 +24,9 @@ SCOPES = ("", "", "ops", "ops/backup")
 SPEAK = (0.0, 0.0, 0.4, 1.0)
 """How many of a history's jobs speak."""
 WORDS = tuple(key for key in KEYS if key)
+ALIKE = (0.0, 0.0, 0.6)
+"""How many of a history's jobs share the binding of the one before them."""
+IDLE_US = (0, 0, 0, US_PER_S, 2 * US_PER_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Job:
         voice: It speaks, by this door, and plays one of its parts in each launch; "": it says nothing.
         is_deaf: What it is to be told while it runs cannot be handed to it; `drops`: its binding gives such inputs up.
         keys: Correlation keys of its Work; `goes_on`: where it hands off, the next attempt follows at once.
+        idle_us: Its binding ends it when it has been quiet for so long; 0: it may be as quiet as it likes.
+        like: The number of the job whose binding it shares, while that is the same; 0: its binding is its own.
     """
 
     lasts_us: int
@@ -70,6 +75,8 @@ class Job:
     drops: bool = False
     keys: tuple[str, ...] = ()
     goes_on: bool = False
+    idle_us: int = 0
+    like: int = 0
 
     def part(self, launches: int) -> Part:
         """What it does in the launch that comes after so many others."""
@@ -108,7 +115,12 @@ def draw_jobs(chance: random.Random, works: int) -> tuple[Job, ...]:
     often = chance.choice((0.0, 0.3, 0.8))
     again = [_again(chance, job) if chance.random() < often else job for job in safe]
     speak = chance.choice(SPEAK)
-    return tuple(_speaking(chance, job) if chance.random() < speak else job for job in again)
+    drawn = [_speaking(chance, job) if chance.random() < speak else job for job in again]
+    alike = chance.choice(ALIKE)
+    for place in range(1, len(drawn)):
+        if drawn[place - 1].needs_binding and chance.random() < alike:
+            drawn[place] = replace(drawn[place - 1], like=drawn[place - 1].like or place)
+    return tuple(drawn)
 
 
 def _speaking(chance: random.Random, job: Job) -> Job:
@@ -122,10 +134,11 @@ def _speaking(chance: random.Random, job: Job) -> Job:
         statuses=(),
         voice=voice,
         parts=draw_parts(chance, voice),
-        is_deaf=voice == AGENT and chance.random() < 0.1,
+        is_deaf=voice == AGENT and chance.random() < 0.2,
         drops=chance.random() < 0.5,
         goes_on=bool(job.inputs) and chance.random() < 0.6,
         keys=tuple(sorted(chance.sample(WORDS, chance.choice((0, 0, 1, 2))))),
+        idle_us=chance.choice(IDLE_US) if voice == AGENT else 0,
     )
 
 
@@ -165,6 +178,12 @@ def _draw(chance: random.Random, kind: str, scale_ms: int) -> Job:
             return Job(lasts_us, status, straggler_us=left_us, ignores_term=ignores_term, escapes=True)
         case _:
             return Job(lasts_us, status)
+
+
+def binding_number(jobs: Sequence[Job], number: int) -> int:
+    """The number of the job whose binding, and so whose command, the one of that number has."""
+    job = jobs[number - 1]
+    return job.like if job.like and replace(job, like=0) == jobs[job.like - 1] else number
 
 
 def command_of(number: int) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from chaos.simulation.baton import Baton, Step
 from chaos.simulation.director import Director
 from chaos.simulation.harm import Harm, draw_mood, draw_plan, draw_spoken_hits, draw_words
 from chaos.simulation.homes import the_home
-from chaos.simulation.jobs import FOREVER_US, command_of, draw_jobs
+from chaos.simulation.jobs import FOREVER_US, binding_number, command_of, draw_jobs
 from chaos.simulation.jobs import Job as Behaviour
 from chaos.simulation.programs import AGENT
 from shared import boundary
@@ -47,6 +47,8 @@ DEPTHS = (DEFAULT.settings.causal_depth, DEFAULT.settings.causal_depth, 2, 1)
 STEPS_BOUND = 60_000
 HOLDS = 0.3
 """Of the histories, those with budgets and approvals."""
+WORKERS_LOST = (0, 0, 2, 3)
+"""So many workers may be lost in a row; 0 is any number."""
 PLENTY = Budget("minutes", Decimal(10**9), Per.ALL)
 SHORT_US = 3 * US_PER_S
 """The time of what never ends by itself."""
@@ -64,7 +66,7 @@ class Options:
         steps: It is given up after so many.
         holds: Whether there are budgets and approvals, and a person who settles what they hold; None: as the seed has it, and none
             where a plan is given.
-        workers_lost_max: See `Settings`; workers are killed at random here, which is no word on the job that they launch.
+        workers_lost_max: See `Settings`; None: as the seed has it, and any number where a plan is given.
     """
 
     works: int = 4
@@ -76,7 +78,7 @@ class Options:
     jobs: tuple[Behaviour, ...] | None = None
     steps: int = STEPS_BOUND
     holds: bool | None = None
-    workers_lost_max: int = 0
+    workers_lost_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,9 @@ def simulate(seed: int, options: Options = DEFAULTS) -> Outcome:
     logging.disable(logging.CRITICAL)
     gc.disable()
     try:
+        if options.workers_lost_max is None:
+            drawn = random.Random(f"{seed}/workers").choice(WORKERS_LOST) if options.plan is None else 0
+            options = replace(options, workers_lost_max=drawn)
         config = _config(options, jobs, random.Random(f"{seed}/config"))
         holding = random.Random(f"{seed}/holds")
         is_drawn = (
@@ -199,7 +204,7 @@ def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random
         job_concurrency=chance.choice((1, 2, 4)),
         lease_us=options.lease_us,
         quarantine_after=chance.choice((0, 1, 2)),
-        workers_lost_max=options.workers_lost_max,
+        workers_lost_max=options.workers_lost_max or 0,
     )
     grace_us = 500 * US_PER_MS
     long_us = 1_200 * US_PER_S
@@ -214,10 +219,11 @@ def _config(options: Options, jobs: tuple[Behaviour, ...], chance: random.Random
             executor="agent" if job.voice == AGENT else "shell",
             on_inject_error="drop" if job.drops else "queue",
             continues=job.goes_on,
+            idle_us=job.idle_us or None,
             kind=WorkKind.STANDING if job.inputs else WorkKind.RUN_ONCE,
         )
         for number, job in enumerate(jobs, start=1)
-        if job.needs_binding
+        if job.needs_binding and binding_number(jobs, number) == number
     ]
     plain = Binding("plain", command, timeout_us=long_us, grace_us=grace_us)
     short = Binding("short", command, timeout_us=SHORT_US, grace_us=grace_us)

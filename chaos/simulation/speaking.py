@@ -15,7 +15,7 @@ from chaos.simulation.belt import NobodyAnsweredError, ask
 from chaos.simulation.files import Directory, Disk
 from chaos.simulation.processes import KILL, Process
 from chaos.simulation.programs import AGENT, Act, Deed, Part, reset_of
-from chaos.speech import END, GARBAGE, NOISE, Said, Told
+from chaos.speech import END, GARBAGE, NOISE, Said, Told, Written
 from shared.ids import AttemptId
 from shared.process.launcher import LaunchSpec
 
@@ -29,16 +29,22 @@ class Memory:
 
     Attributes:
         said: By a number of its own, in order: what is being said may still change.
+        written: When agents began, and wrote to their outputs, in order.
     """
 
     said: dict[int, Said] = field(default_factory=dict)
     told: list[Told] = field(default_factory=list)
+    written: list[Written] = field(default_factory=list)
 
     def keep(self, said: Said) -> int:
         """Keep it; returns its number."""
         number = len(self.said)
         self.said[number] = said
         return number
+
+    def last_written(self, launch: str) -> Written | None:
+        """When that launch wrote last, by the name of its directory."""
+        return next((one for one in reversed(self.written) if f"{one.attempt_id}.{one.epoch}" == launch), None)
 
 
 @dataclass(eq=False)
@@ -76,6 +82,7 @@ class Speaker:
     def _begin(self) -> None:
         told = self.spec.env.get("TENURE_WAKE")
         if self.voice == AGENT:
+            self._note_time(is_start=True)
             start = self._read(0)
             assert start is not None, "the launch wrote it before the program began"
             self.held += [int(one["number"]) for one in start["inputs"]]  # type: ignore[attr-defined]
@@ -145,14 +152,18 @@ class Speaker:
         self.baton.hand_over()
         if pause_us:
             half, line = line[: len(line) // 2], line[len(line) // 2 :]
-            self.directory.output += half
+            self._append(half)
             number = self._witness(GARBAGE, "", line=self.lines)
             self.baton.sleep(pause_us)
-            self.directory.output += line
+            self._append(line)
             self.memory.said[number] = replace(self.memory.said[number], kind=kind, body=text)
         else:
-            self.directory.output += line
+            self._append(line)
             self._witness(kind, text, line=self.lines)
+
+    def _append(self, data: bytes) -> None:
+        self.directory.output += data
+        self._note_time()
 
     def _declare(self, kind: str, body: JSON, key: str) -> None:
         told = {"kind": "outcome", "body": _outcome(body)} if kind == "result" else {"kind": kind, "body": body}
@@ -230,6 +241,9 @@ class Speaker:
         seq = self.last_seq() or 0
         said = Said(self._attempt, self.spec.epoch, kind, body, line, key, line is not None, seq)
         return self.memory.keep(said)
+
+    def _note_time(self, *, is_start: bool = False) -> None:
+        self.memory.written.append(Written(self._attempt, self.spec.epoch, self.baton.elapsed_us, is_start))
 
     def _hear(self, kind: str, inputs: tuple[int, ...], *, intent: int | None = None, wake: int | None = None) -> None:
         self.memory.told.append(Told(self._attempt, self.spec.epoch, kind, self.last_seq() or 0, inputs, intent, wake))

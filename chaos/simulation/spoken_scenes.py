@@ -61,6 +61,19 @@ HANDS_OFF = Job(
     parts=(Part((Deed(Act.TURN, word="done"), Deed(Act.RESULT, word="handoff"))),) * 4,
 )
 """Standing, and goes on by itself."""
+SILENT = Job(
+    1, voice=AGENT, idle_us=US_PER_S, parts=(Part((Deed(Act.NOISE, count=1), Deed(Act.SLEEP, us=60 * US_PER_S))),)
+)
+"""Says one thing, and then nothing for a minute, which is longer than it may."""
+CHATTY = replace(SILENT, parts=(Part((Deed(Act.NOISE, count=1), Deed(Act.SLEEP, us=300 * US_PER_MS)) * 12),))
+"""Is never quiet for as long as it may be."""
+UNTELLABLE = Job(
+    1,
+    voice=AGENT,
+    is_deaf=True,
+    parts=(Part((Deed(Act.SLEEP, us=2 * US_PER_S), Deed(Act.RESULT, word="failed"))),),
+)
+"""What it is to be told while it runs cannot be handed to it."""
 WAITS_FOR_EVENTS = (Part((Deed(Act.SLEEP, us=500 * US_PER_MS), Deed(Act.WAIT, word="go", us=US_PER_S, flag=True))),)
 WAITS_AND_WORKS = (
     Part((Deed(Act.WAIT, us=US_PER_S, flag=True),)),
@@ -122,6 +135,20 @@ def _resumed_at_once(_chance: random.Random) -> Options:
     return Options(plan=(), jobs=(replace(WAITER, parts=WAITS_AND_WORKS, scope="ops"),) * 6)
 
 
+def _untellable(chance: random.Random) -> Options:
+    """Agents are told what cannot be handed to them; some bindings drop it, some keep it for the next attempt."""
+    injects = tuple(Harm(Kind.INJECT, step=chance.randint(80, 300), work=work) for work in (1, 2, 1, 2))
+    return Options(plan=injects, jobs=(UNTELLABLE, replace(UNTELLABLE, drops=True)))
+
+
+def _silent(_chance: random.Random) -> Options:
+    return Options(plan=(), jobs=(SILENT,) * 2)
+
+
+def _chatty(_chance: random.Random) -> Options:
+    return Options(plan=(), jobs=(CHATTY,) * 2)
+
+
 SPOKEN_SCENES: Mapping[str, Callable[[random.Random], Options]] = {
     "read_once": _taken_over,
     "last_words": _talking,
@@ -135,4 +162,8 @@ SPOKEN_SCENES: Mapping[str, Callable[[random.Random], Options]] = {
     "chain_limit": _handing_off,
     "handoff_asked": _not_going_on,
     "resume_limit": _resumed_at_once,
+    "pinned_fallback": _untellable,
+    "dropped_for_good": _untellable,
+    "idle_limit": _silent,
+    "idle_since_heard": _chatty,
 }

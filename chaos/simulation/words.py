@@ -11,6 +11,7 @@ from chaos.seen import Accepted
 from chaos.simulation.actors import Stage
 from chaos.simulation.harm import Harm, Kind
 from chaos.simulation.jobs import Job as Behaviour
+from chaos.simulation.jobs import binding_number
 from chaos.simulation.programs import EVENTS, KEYS
 from shared.errors import NotFoundError, RefusedError
 from shared.ids import WorkId, work_id
@@ -42,6 +43,7 @@ class Words:
     ) -> None:
         self._stage = stage
         self._chance = chance
+        self._behaviours = behaviours
         self._is_needed = any(job.voice for job in behaviours)
         self._to_say: list[Harm] = []
         self._tries: Counter[Harm] = Counter()
@@ -99,7 +101,7 @@ class Words:
                         return self._tries[harm] >= TRIES
                 return True
             case Kind.QUARANTINE:  # until `Wishes` mends it
-                binding = f"own-{harm.work}"
+                binding = f"own-{binding_number(self._behaviours, harm.work)}"
                 with suppress(RefusedError):
                     store.write(lambda tx: tx.quarantine_binding(binding, by=PERSON, reason="not that again"))
                 return True

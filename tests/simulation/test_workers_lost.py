@@ -36,8 +36,7 @@ def test_three_workers_are_the_most_that_a_launch_costs(seed: int) -> None:
     counted = [event.data["in_row"] for event in played.history.events if event.kind == "worker.lost"]
     assert counted == [1, 2, 3]
     assert played.history.lines == (), "it never ran"
-    about_the_job = {"jobs_are_one_set", "statuses_are_true"}  # they hold that every job runs
-    assert {finding.check for finding in played.findings} == about_the_job
+    assert played.findings == ()
 
 
 @pytest.mark.parametrize(("most", "harms"), [(3, 2), (0, 5), (5, 4)])

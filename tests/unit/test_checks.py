@@ -20,6 +20,7 @@ from shared.model.budget import Budget, Per
 from shared.model.instant import US_PER_S
 from shared.model.work import WorkState
 from shared.store.values import Event
+from tests.support.binding_faults import BINDING_FAULTS
 from tests.support.clean_histories import (
     clean_history,
     index_of,
@@ -353,7 +354,8 @@ def test_each_check_fires_alone_on_its_fault(history: History, check: str, fault
 
 
 def test_every_check_has_its_fault() -> None:
-    faults = set(FAULTS) | set(RETRY_FAULTS) | set(SPOKEN_FAULTS) | set(SPEECH_FAULTS) | set(ROUTINE_FAULTS)
+    named = (FAULTS, RETRY_FAULTS, SPOKEN_FAULTS, SPEECH_FAULTS, ROUTINE_FAULTS, BINDING_FAULTS)
+    faults = {name for each in named for name in each}
     faults.add("nothing_that_ran_is_put_off")  # on a history of its own, in test_checks_speech
 
     assert faults == {check.__name__ for check in CHECKS}
