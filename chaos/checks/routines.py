@@ -203,7 +203,7 @@ def losses_quarantine_their_binding(history: History) -> list[str]:
         blamed, last = _blamed(history, costly), losses[-1].event
         quarantined = told.pop(last.seq + 1, None)
         is_held = blamed is not None and blamed in _in_quarantine(history, last.seq)
-        if quarantined != (None if is_held else blamed):
+        if quarantined != blamed and not (is_held and quarantined is None):
             found.append(
                 f"the death of {last.data['worker']} (event {last.seq}) is to be blamed on {blamed}, quarantined was {quarantined}"
             )

@@ -71,13 +71,14 @@ def inputs_are_dropped_as_their_binding_says(history: History) -> list[str]:
     it does not, it waits for the next attempt. Rule: T02.
     """
     found = []
+    overheard = overheard_works(history)
     why = {event.data["intent"]: event.data.get("why") for event in history.events if event.kind == "intent.returned"}
     given = {number for snapshot in history.snapshots.values() for number in snapshot.inputs}
     given |= {number for one in history.told for number in one.inputs}
     waiting = {number for numbers in history.pending_inputs.values() for number in numbers}
     for intent in (one for every in history.intents.values() for one in every):
         snapshot = None if intent.attempt_id is None else history.snapshots.get(intent.attempt_id)
-        if intent.kind is not IntentKind.INJECT or snapshot is None:
+        if intent.kind is not IntentKind.INJECT or snapshot is None or intent.work_id not in overheard:
             continue
         drops = snapshot.on_inject_error == "drop"
         if intent.fate is Fate.DROPPED and not drops:

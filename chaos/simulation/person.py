@@ -190,11 +190,12 @@ class Person:
             )
 
     def _status_seen(self, attempt: Attempt, behaviour: Behaviour) -> int | None:
-        """The status with which the last launch of an attempt came to its end; None: it did not."""
+        """The status with which the last launch of an attempt came to its end; None: it did not, or never began."""
         jobs = self._stage.jobs
         lines = [line for line in jobs.lines if line.attempt_id == attempt.id]
         epoch = max((line.epoch for line in lines if line.mark is Mark.START), default=0)
-        if not any(line.mark is Mark.END and line.epoch == epoch for line in lines):
+        never_began = attempt.pin is not None and attempt.pin.epoch > epoch
+        if never_began or not any(line.mark is Mark.END and line.epoch == epoch for line in lines):
             return None
         launch = attempt.id, epoch
         meant = [one.body for one in jobs.memory.said.values() if one.kind == END and one.launch == launch]
