@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 
 from shared.ids import WorkId
 from shared.model.budget import Budget, Per
 from shared.model.instant import US_PER_S
-from shared.store.contract import Tx
 from shared.store.values import GateHold
+from tests.support.scenes import Scene, Transition, into
 from tests.support.stores import COMPLETED, SUCCEEDED, World
-
-Transition = Callable[[Tx], object]
-Scene = Callable[[World], Transition]
 
 TWO_TURNS = Budget("turns", Decimal(2), Per.ALL)
 HELD_SCENES: dict[str, Scene] = {}
-
-
-def held_scene(name: str) -> Callable[[Scene], Scene]:
-    """Name the transition that a scene is for."""
-
-    def named(made: Scene) -> Scene:
-        HELD_SCENES[name] = made
-        return made
-
-    return named
+scene = into(HELD_SCENES)
 
 
 def _held_at_gate(world: World) -> WorkId:
@@ -36,19 +23,19 @@ def _held_at_gate(world: World) -> WorkId:
     return work_id
 
 
-@held_scene("settle_gate")
+@scene("settle_gate")
 def _settle_gate(world: World) -> Transition:
     work_id = _held_at_gate(world)
     return lambda tx: tx.settle_gate(work_id, holder="approval", verdict="admitted", by="t", reason="t", key="k")
 
 
-@held_scene("settle_gate: refused")
+@scene("settle_gate: refused")
 def _refuse_at_gate(world: World) -> Transition:
     work_id = _held_at_gate(world)
     return lambda tx: tx.settle_gate(work_id, holder="approval", verdict="refused", by="t", reason="t", key="k")
 
 
-@held_scene("release_work: of a budget")
+@scene("release_work: of a budget")
 def _release_budget(world: World) -> Transition:
     world.configure(TWO_TURNS)
     owner = world.worker()
@@ -59,20 +46,20 @@ def _release_budget(world: World) -> Transition:
     return lambda tx: tx.release_work(work_id, by="t", reason="t")
 
 
-@held_scene("claim: held at a gate")
+@scene("claim: held at a gate")
 def _claim_held_at_gate(world: World) -> Transition:
     request = world.request(world.submit(), world.worker(), gate_hold=GateHold("approval", "ask first"))
     return world.led(lambda tx: tx.claim(request))
 
 
-@held_scene("claim: charged to a budget")
+@scene("claim: charged to a budget")
 def _claim_charged(world: World) -> Transition:
     world.configure(TWO_TURNS)
     request = world.request(world.submit(), world.worker())
     return world.led(lambda tx: tx.claim(request))
 
 
-@held_scene("claim: held over budget")
+@scene("claim: held over budget")
 def _claim_over_budget(world: World) -> Transition:
     world.configure(TWO_TURNS)
     owner = world.worker()
@@ -82,7 +69,7 @@ def _claim_over_budget(world: World) -> Transition:
     return world.led(lambda tx: tx.claim(request))
 
 
-@held_scene("settle_usage")
+@scene("settle_usage")
 def _settle_usage(world: World) -> Transition:
     minutes = Budget("minutes", Decimal(1), warn_at=Decimal("0.5"))
     generation = world.configure(minutes)

@@ -19,8 +19,9 @@ from shared.store.sqlite.driver import sqlite3
 from shared.store.sqlite.store import SqliteStore, WriteTx, open_store
 from shared.store.sqlite.writing import Writing
 from tests.support.contract import TRANSITIONS
+from tests.support.scenes import Transition
 from tests.support.stores import SQLITE, World, ram_folder
-from tests.support.transitions import READS, SCENES, Transition, contents, transition_of
+from tests.support.transitions import READS, SCENES, contents, transition_of
 
 BUSY, LOCKED, IOERR, FULL = 5, 6, 10, 13
 TOLD = {BUSY: "store_busy", LOCKED: "store_busy", IOERR: "io_error", FULL: "disk_full"}
