@@ -45,11 +45,15 @@ class Up:
             self.process = self._reaper.start(words, env={**os.environ, **armed}, stdout=stderr, stderr=stderr)
 
     def kill_everything(self) -> None:
-        """Kill -9 the parent and all below it but shims and jobs, which are in sessions of their own and outlive it."""
-        below = [self.process.pid, *_processes_of_tenure(self.process.pid)]
-        for pid in below:
-            with contextlib.suppress(ProcessLookupError):  # a zygote ends by itself once its worker is dead
-                os.kill(pid, signal.SIGKILL)
+        """Kill -9 the parent and all below it but shims and jobs, which are in sessions of their own and outlive it.
+
+        All of them are stopped before: who is looked for one by one has just started another meanwhile.
+        """
+        below: set[int] = set()
+        while found := {self.process.pid, *_processes_of_tenure(self.process.pid)} - below:
+            _signal(found, signal.SIGSTOP)
+            below |= found
+        _signal(below, signal.SIGKILL)
         self.process.wait()
         self._harness.wait(lambda: all(_is_gone(pid) for pid in below), "every process of tenure up is dead")
 
@@ -131,6 +135,12 @@ def test_a_job_lost_before_its_launch_is_relaunched_and_no_retry_spent(
     assert epoch > 1
     assert history.segments[history.attempts_of(work_id)[0].id][-1].relaunched
     up.end()
+
+
+def _signal(pids: set[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):  # a zygote ends by itself once its worker is dead
+            os.kill(pid, number)
 
 
 def _all_run(harness: Harness) -> bool:
