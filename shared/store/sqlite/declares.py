@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from shared.boundary import Boundary
 from shared.errors import FenceViolationError, KeyReusedError, RefusedError
-from shared.ids import AttemptId
+from shared.ids import AttemptId, work_of
 from shared.model.attempt import SEGMENTS_KEPT, AttemptState, Ending, LeaseKey
 from shared.model.budget import Budget, plain
 from shared.model.declaration import Declaration
@@ -126,7 +126,10 @@ class Declares(Takeovers):
         self._note(Boundary.EVENT_COMMIT)
         self._require_ballast()
         told = {"data": event.data, "by": event.by, "key": key} | ({"cause": cause, "depth": depth} if depth else {})
-        return self._publish("event.published", event.type, event.correlate, told, depth=depth, key=name, digest=digest)
+        by_work = None if cause is None else work_of(cause)
+        return self._publish(
+            "event.published", event.type, event.correlate, told, by_work=by_work, depth=depth, key=name, digest=digest
+        )
 
     def wake_on(self, *, limit: int) -> bool:
         """See `WaitTransitions.wake_on`."""

@@ -65,6 +65,7 @@ class Wakes(Reporting):
         facts: Mapping[str, object],
         *,
         attempt: Attempt | None = None,
+        by_work: WorkId | None = None,
         depth: int = ROOT,
         key: str | None = None,
         digest: str | None = None,
@@ -73,9 +74,10 @@ class Wakes(Reporting):
         to the coordinator.
 
         Args:
+            attempt: Whose end it tells. `by_work`: that of an attempt which asked for it while it ran. Neither is woken by it.
             key, digest: By which the same event is known again, and its content; None together.
         """
-        work = None if attempt is None else attempt.work_id
+        work = by_work if attempt is None else attempt.work_id
         told = {"type": event_type, "correlate": correlate, **facts}
         if attempt is None:
             seq = self._event(kind, told)

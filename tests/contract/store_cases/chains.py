@@ -18,7 +18,7 @@ from shared.model.work import NewWork, WorkKind, WorkState
 from shared.store.contract import Claimed, Event, Tx
 from shared.store.settling import change_after
 from tests.contract.store_cases import case
-from tests.support.declarations import HANDED_OFF, TICK, TURN, turn, wait
+from tests.support.declarations import HANDED_OFF, TICK, TURN, WAIT_TO_RESUME, turn, wait
 from tests.support.stores import BACKED_OFF, FAILED, SUCCEEDED, World, new_work
 
 S, W = AttemptState, WorkState
@@ -393,6 +393,27 @@ def what_an_attempt_hands_in_or_publishes_is_a_link_deeper_than_it(world: World)
     assert told == [
         (kind, cause, 2) for kind in ("work.submitted", "input.accepted", "input.accepted", "event.published")
     ]
+
+
+@case(pytest.mark.req("O06", "O08"))
+def what_an_attempt_publishes_wakes_others_and_never_its_own_work(world: World) -> None:
+    """Else a program that asks a person could give the answer itself."""
+    owner = world.worker()
+    other = world.parked(owner)
+    key = world.declared(owner, [WAIT_TO_RESUME])
+
+    world.store.write(lambda tx: tx.publish(TICK, cause=key.attempt_id))
+    outcome = world.outcome(key)
+    world.store.write(lambda tx: tx.park(key, outcome, proof="S1"))
+    world.store.write(lambda tx: tx.publish(TICK, key="again", cause=key.attempt_id))
+
+    assert woken(world) == [other.attempt_id]
+    world.store.write(lambda tx: tx.publish(TICK))
+    assert woken(world) == [other.attempt_id, key.attempt_id], "control: somebody else's"
+
+
+def woken(world: World) -> list[str]:
+    return [one.attempt.id for one in world.store.read(lambda tx: tx.woken("jobs", limit=9).woken)]
 
 
 def events_with(world: World, name: str, value: object) -> list[Event]:
