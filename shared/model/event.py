@@ -12,7 +12,7 @@ from dataclasses import dataclass
 TURN_EVENT = "execution.turn"
 TIMER_EVENT = "wait.elapsed"
 HANDOFF_EVENT = "execution.handoff"
-RESERVED_PREFIXES = ("execution.", "wait.")
+RESERVED_PREFIXES = ("execution.", "wait.", "budget.")
 """Types that only tenure itself publishes."""
 DATA_BYTES_MAX = 64 * 1024
 WORD_CHARS_MAX = 200

@@ -14,8 +14,7 @@ from shared.model.outcome import Outcome, Turn
 from shared.policy.causality import derive
 from shared.policy.submission import event_digest
 from shared.store.sqlite.columns import json_text
-from shared.store.sqlite.reporting import CONSUME
-from shared.store.sqlite.wakes import Wakes
+from shared.store.sqlite.reporting import CONSUME, Reporting
 
 MARK_APPLIED = """UPDATE declaration SET applied_epoch = :epoch
   WHERE attempt_id = :attempt AND applied_epoch IS NULL RETURNING key"""
@@ -24,7 +23,7 @@ REFUSE_CHAIN = """INSERT INTO chain_refusal (attempt_id, epoch, derived, depth, 
   VALUES (:attempt, :epoch, :derived, :depth, :depth_max, :wall) ON CONFLICT DO NOTHING RETURNING derived"""
 
 
-class Chains(Wakes):
+class Chains(Reporting):
     """Base of the transitions that end or park an attempt."""
 
     def _apply_declared(self, attempt: Attempt, outcome: Outcome, handoff: int | TooDeep | None = None) -> None:

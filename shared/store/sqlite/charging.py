@@ -21,7 +21,7 @@ from shared.policy.lease import active_us
 from shared.policy.steps import WorkEvent
 from shared.store.sqlite.columns import json_text
 from shared.store.sqlite.rows import permits_text
-from shared.store.sqlite.writing import Writing
+from shared.store.sqlite.wakes import Wakes
 
 METERED = """SELECT (SELECT body FROM snapshot WHERE attempt_id = :attempt) AS body,
     (SELECT coalesce(sum(active_us), 0) FROM segment WHERE attempt_id = :attempt) AS ended_us,
@@ -51,7 +51,7 @@ REASON_CHARS_MAX = 500
 SETTLED_AT_ONCE = 256
 
 
-class Charging(Writing):
+class Charging(Wakes):
     """Pieces of the transitions that end, admit or hold."""
 
     def _stage(self, attempt: Attempt, reported: Usage) -> str:
@@ -122,13 +122,18 @@ class Charging(Writing):
         return found
 
     def _tell(self, notice: Notice, work_id: WorkId) -> None:
-        """Publish a notice, unless it was published before. It names the Work as data alone: it is no input of it. Rule: B05."""
+        """Publish a notice about its scope, unless it was published before. Others may wait for it; the Work that it names is
+        neither woken by it nor given it as an input. Rule: B05.
+        """
         told: dict[str, object] = {"kind": notice.kind, "limit": plain(notice.limit), "told_in": notice.scope}
         params = ledger_params(notice.ledger) | told | {"wall": self._now.wall_us}
         if self._db.one(TELL_ONCE, params) is None:
             return
         facts = ledger_facts(notice.ledger) | {"limit": told["limit"], "used": plain(notice.used)}
-        self._event(f"budget.{notice.kind}", facts | {"in_scope": notice.scope, "of_work": work_id})
+        kind = f"budget.{notice.kind}"
+        self._publish(
+            kind, kind, notice.scope or None, facts | {"in_scope": notice.scope, "of_work": work_id}, by_work=work_id
+        )
 
     def _hold_over_budget(self, work: Work, budgets: Sequence[Budget]) -> bool:
         """Hold a Work that would take a turn for which a budget leaves no room; whatever is staged is settled before. Rule: B04."""

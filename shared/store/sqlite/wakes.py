@@ -20,8 +20,8 @@ from shared.model.wait import WAKES_MAX, Awaited, WaitState
 from shared.model.work import Reason, WorkChange, WorkState
 from shared.policy.steps import WorkEvent
 from shared.store.sqlite.columns import json_text
-from shared.store.sqlite.reporting import Reporting
 from shared.store.sqlite.wait_rows import awaited_of_row
+from shared.store.sqlite.writing import Writing
 from shared.wake import COORDINATOR
 
 INSERT_PUBLISHED = """INSERT INTO published (seq, type, correlate, work_id, depth, key, digest)
@@ -54,8 +54,8 @@ ARM_WAIT = """INSERT INTO timer (work_id, kind, state, attempt_id, epoch, trigge
   VALUES (:work, :kind, 'armed', :attempt, :epoch, NULL, :mono, :boot, :wall, :after, :due_at, :armed_seq, :why) RETURNING id"""
 
 
-class Wakes(Reporting):
-    """Base of the transitions that publish, and of those that end or park an attempt."""
+class Wakes(Writing):
+    """Base of the transitions that publish, charge, and end or park an attempt."""
 
     def _publish(
         self,

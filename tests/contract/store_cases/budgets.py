@@ -12,6 +12,8 @@ from shared.errors import RefusedError
 from shared.ids import AttemptId, Incarnation, WorkId, work_of
 from shared.model.attempt import AttemptState, Ending
 from shared.model.budget import Budget, Per, Period
+from shared.model.declaration import declaration_of
+from shared.model.event import NewEvent
 from shared.model.instant import US_PER_S
 from shared.model.usage import Usage, usage_of
 from shared.model.work import Permit, Reason, WorkKind, WorkState
@@ -19,7 +21,7 @@ from shared.policy.budget import US_PER_DAY, window_of
 from shared.store.contract import Claimed, ClaimRefused, ReadTx
 from shared.store.values import ClaimHeld
 from tests.contract.store_cases import case
-from tests.support.declarations import TICK
+from tests.support.declarations import TICK, wait
 from tests.support.stores import (
     COMPLETED,
     EXHAUSTED,
@@ -495,6 +497,33 @@ def crossing_a_line_is_told_once_naming_the_work_as_data(world: World) -> None:
 
     assert len(told(world, "budget.warning")) == 1
     assert [data["used"] for data in told(world, "budget.exceeded")] == ["22"]
+
+
+@case(pytest.mark.req("B05", "O08"))
+def a_notice_wakes_who_waits_for_it_and_never_the_work_it_names(world: World) -> None:
+    world.configure(USD)
+    owner = world.worker()
+    anybody = world.parked(owner, wait(event="budget.exceeded", resume=True))
+    of_scope = world.parked(owner, wait(event="budget.exceeded", correlate="ops", resume=True))
+    elsewhere = world.parked(owner, wait(event="budget.exceeded", correlate="lab", resume=True))
+    named = world.declared(
+        owner,
+        [
+            declaration_of("used", "usage", {"units": {"usd": 21}}),
+            wait(event="budget.exceeded", resume=True),
+        ],
+        world.submit(scope="ops"),
+    )
+    outcome = world.outcome(named)
+    world.store.write(lambda tx: tx.park(named, outcome, proof="S1"))
+    settle(world)
+
+    assert [data["of_work"] for data in told(world, "budget.exceeded")] == [work_of(named.attempt_id)]
+    woken = [one.attempt.id for one in world.store.read(lambda tx: tx.woken("jobs", limit=9).woken)]
+    assert sorted(woken) == sorted([anybody.attempt_id, of_scope.attempt_id])
+    world.store.write(lambda tx: tx.publish(NewEvent("budget.exceeded", "lab", "null", "tenure")))
+    woken = [one.attempt.id for one in world.store.read(lambda tx: tx.woken("jobs", limit=9).woken)]
+    assert sorted(woken) == sorted(key.attempt_id for key in (anybody, of_scope, elsewhere, named)), "control"
 
 
 @case(pytest.mark.req("B05"))
