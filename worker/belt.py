@@ -27,6 +27,7 @@ from typing import Protocol
 from shared.errors import DeclarationError
 from shared.model.attempt import LeaseKey
 from shared.model.declaration import Declaration, declaration_of, parse_json
+from shared.model.usage import exact
 from worker.pool import Completion
 
 log = logging.getLogger(__name__)
@@ -349,7 +350,7 @@ def request_of(line: bytes, key: LeaseKey, connection: int, token_sha256: str) -
     Raises:
         DeclarationError: it is no request, or a wrong one.
     """
-    asked = parse_json(line)
+    asked = parse_json(line, number=exact)
     if not isinstance(asked, dict):
         raise DeclarationError("a request is an object")
     if not _is_token(asked.get("token"), token_sha256):

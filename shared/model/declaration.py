@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -104,11 +104,25 @@ def declaration_of(key: object, kind: object, raw: object) -> Declaration:
     return Declaration(key, DeclarationKind(kind), body)
 
 
-def parse_json(text: bytes) -> object:
-    """One JSON value, strictly: UTF-8, no NaN, no number that has no place in a float, no name twice. Raises DeclarationError."""
+def finite(text: str) -> float:
+    """A number that can be written as JSON again. Raises ValueError: it would be read as infinity."""
+    found = float(text)
+    if not math.isfinite(found):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return found
+
+
+def parse_json(text: bytes, *, number: Callable[[str], object] = finite) -> object:
+    """One JSON value, strictly: UTF-8, no NaN, no name twice.
+
+    Args:
+        number: Reads what has a point or an exponent. Raises ValueError.
+    Raises:
+        DeclarationError: it is none.
+    """
     try:
         return json.loads(
-            text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite
+            text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant, parse_float=number
         )
     except UnicodeDecodeError:
         raise DeclarationError("it is no UTF-8") from None
@@ -350,11 +364,3 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is no number of JSON")
-
-
-def _finite(text: str) -> float:
-    """What would be read as infinity could not be written as JSON again."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text[:40]} is too large a number")
-    return number

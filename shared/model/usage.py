@@ -105,6 +105,14 @@ def sum_of(amount: Decimal, other: Decimal) -> Decimal:
     return _EXACT.add(amount, other)
 
 
+def exact(text: str) -> Decimal:
+    """A number of JSON as it was said, where a float would round it. Raises ValueError: it is beyond all bounds."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text[:40]} is too large a number") from None
+
+
 def is_unit(text: str) -> bool:
     """True when `text` may name a unit: a lower-case letter, then up to 31 of a-z 0-9 `_` `.` `-`."""
     return _UNIT.fullmatch(text) is not None

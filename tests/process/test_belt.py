@@ -17,7 +17,8 @@ import pytest
 
 from shared.ids import AttemptId, Incarnation
 from shared.model.attempt import LeaseKey
-from shared.model.declaration import Declaration, declaration_of
+from shared.model.declaration import Declaration, declaration_of, usage_declared
+from shared.model.usage import Usage
 from tests.support.waiting import wait_until
 from worker.belt import CONNECTIONS_MAX, REQUEST_BYTES_MAX, SOCKET, BeltServer, Request, token_digest
 from worker.pool import Completion
@@ -97,6 +98,20 @@ def test_a_request_goes_to_the_step_and_its_answer_back(home: Home) -> None:
         assert completion.result.declaration is not None
         home.server.answer(completion.result.connection, {"recorded": "t-1"})
         assert json.loads(door.makefile("rb").readline()) == {"recorded": "t-1"}
+
+
+@pytest.mark.req("B02")
+def test_an_amount_comes_to_the_step_as_it_was_said(home: Home) -> None:
+    line = (
+        b'{"token":"%s","key":"u","kind":"usage","body":{"units":{"usd":123456789012.123456789012}}}' % TOKEN.encode()
+    )
+
+    with home.dial() as door:
+        door.sendall(line + b"\n")
+        declared = home.request().declaration
+
+    assert declared is not None
+    assert usage_declared(declared) == Usage.from_plain({"usd": "123456789012.123456789012"})
 
 
 @pytest.mark.req("O15")

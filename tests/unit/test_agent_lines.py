@@ -88,6 +88,8 @@ def heard(text: str | bytes) -> Heard | Refusal:
         (b'{"type":"log","type":"log"}', RefusalCode.NOT_JSON),
         (b'{"type":"usage","units":{"usd":NaN}}', RefusalCode.NOT_JSON),
         (b"[" * 60_000, RefusalCode.NOT_JSON),
+        (b'{"type":"usage","units":{"usd":1e99999999999999999999}}', RefusalCode.NOT_JSON),
+        (b'{"type":"usage","units":{"usd":1e999}}', RefusalCode.INVALID),
         (b'{"type":"log","text":"\xff"}', RefusalCode.NOT_UTF8),
         (b'{"type":"log","text":"\x00"}', RefusalCode.NUL),
         (b'{"type":"log","text":"\\u0000"}', RefusalCode.NUL),
@@ -138,6 +140,14 @@ def test_what_a_program_declares_has_a_key_of_its_line(text: str, kind: Declarat
 
     assert isinstance(found, Heard)
     assert [(one.key, one.kind) for one in found.declarations] == [("out.1.7", kind)]
+
+
+@pytest.mark.req("B02")
+def test_an_amount_is_charged_as_it_was_said_however_many_digits_it_has() -> None:
+    used = heard('{"type":"usage","units":{"usd":123456789012.123456789012,"n":0.10,"tiny":1e-30}}')
+
+    charged = Usage.from_plain({"n": "0.1", "tiny": "0.000000000001", "usd": "123456789012.123456789012"})
+    assert used == Heard(usage=charged)
 
 
 def test_messages_that_are_not_known_are_counted_and_mean_nothing() -> None:

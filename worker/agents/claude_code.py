@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 
 from shared.model.declaration import SUMMARY_CHARS_MAX, Declaration, declaration_of
 from shared.model.usage import Usage, usage_of
@@ -96,10 +97,10 @@ def _failed(key: str, summary: str, retry: Mapping[str, object] | None) -> Decla
 
 
 def _retry(resets_at: object) -> Mapping[str, object]:
-    if isinstance(resets_at, bool) or not isinstance(resets_at, (int, float)) or not 0 < resets_at < 10**14:
+    if isinstance(resets_at, bool) or not isinstance(resets_at, (int, float, Decimal)) or not 0 < resets_at < 10**14:
         return {"unknown": True}
     seconds = resets_at / 1000 if resets_at > _MS_FROM else resets_at
-    return {"reset_at": datetime.fromtimestamp(seconds, UTC).isoformat()}
+    return {"reset_at": datetime.fromtimestamp(float(seconds), UTC).isoformat()}
 
 
 def _usage(message: Mapping[str, object]) -> Usage:
@@ -117,7 +118,7 @@ def _usage(message: Mapping[str, object]) -> Usage:
 
 
 def _is_amount(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**12
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) and 0 <= value < 10**12
 
 
 def _turn(message: Mapping[str, object], key: str) -> tuple[Declaration, ...]:

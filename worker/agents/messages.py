@@ -10,7 +10,7 @@ from typing import Protocol
 from shared.errors import DeclarationError
 from shared.model.declaration import Declaration, declaration_of, usage_declared
 from shared.model.stream import WHY_CHARS_MAX, Refusal, RefusalCode
-from shared.model.usage import NO_USAGE, Usage
+from shared.model.usage import NO_USAGE, Usage, exact
 from worker.agents.lines import Line
 
 DECLARED = frozenset({"turn", "wait"})
@@ -60,7 +60,7 @@ def hear(line: Line, key: str, language: Language) -> Heard | Refusal:
     if not text.strip():
         return NOTHING
     try:
-        message = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+        message = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=exact)
     except (ValueError, RecursionError):
         return Refusal(line.number, RefusalCode.NOT_JSON, "it is no JSON")
     fault = _unstorable(message)
