@@ -370,6 +370,13 @@ GUARDS: tuple[Guard, ...] = (
         "only_the_quiet_are_ended",
     ),
     Guard(
+        "resume_put_off",
+        "a next attempt that does again what was done before a wait",
+        spoken.resume_put_off,
+        "retries_are_not_spent",
+        frozenset({"attempts_follow_what_was_said"}),
+    ),
+    Guard(
         "resume_limit",
         "a resume beyond a limit",
         spoken.resume_limit,

@@ -7,6 +7,7 @@ from typing import Any
 
 import coordinator.resumes
 import worker.belt
+import worker.settling
 import worker.streams
 import worker.unread
 from chaos.guards.removals import all_of, in_sql, replaced
@@ -109,6 +110,11 @@ def handed_in_order() -> AbstractContextManager[None]:
     import chaos.simulation.host as simulated
 
     return replaced(simulated, "hand_over", lambda words, tell: [tell(word) for word in words])
+
+
+def resume_put_off() -> AbstractContextManager[None]:
+    """A resume of which nothing ran ends its attempt."""
+    return replaced(worker.settling, "put_off_after", lambda *_given: None)
 
 
 def resume_limit() -> AbstractContextManager[None]:

@@ -153,10 +153,13 @@ class Directory:
 
 @dataclass(eq=False)
 class Disk:
-    """All directories, by name, in order of their making."""
+    """All directories, by name, in order of their making. `full_until_us`: until then, in the history's own time,
+    there is no room for another one.
+    """
 
     directories: dict[str, Directory] = field(default_factory=dict)
     inodes: int = 1_000
+    full_until_us: int = 0
 
     def inode(self) -> int:
         """A number that no other file has."""

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     QUARANTINE = auto()  # keeps a binding from being started, and mends it later
     MISTAKE = auto()  # and says that it is stopped, meaning an epoch that is over
     TEAR = auto()  # the disk loses what a launch recorded so far
+    FILL = auto()  # for a while the disk has no room for another launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Harm:
         nth: The how-manieth time that role comes there (or, of a fault, makes such a transaction) counts.
         step, at_us: For what happens at a step, or at a time since the beginning: which.
         victims: For a shim or child: whether the worker that launched it is hit with it, or in its place.
-        us: How long a pause lasts, how far the clock steps, how long the host is down.
+        us: How long a pause lasts, how far the clock steps, how long the host is down or the disk full.
         point, code: Of a fault: `begin`, `commit` (nothing was written) or `committed` (it was), and SQLite's code.
         commits: How many of the last commits a store loses that goes back in time.
         work: Of what a person says of a Work: the how-manieth.
@@ -86,6 +87,8 @@ class Harm:
                 return f"{self.kind} at {where}{down}, the store lacks its last {self.commits} commits"
             case Kind.PUBLISH:
                 return f"{self.kind} at {where}"
+            case Kind.FILL:
+                return f"{self.kind} the disk at {where} for {self.us / US_PER_S:.3f} s"
             case Kind.CANCEL | Kind.MISTAKE | Kind.RETRY | Kind.HOLD | Kind.INJECT | Kind.INTERRUPT | Kind.QUARANTINE:
                 return f"{self.kind} Work {self.work} at {where}"
             case _:
@@ -207,6 +210,13 @@ def draw_plan(chance: random.Random, mood: Mood, works: int) -> tuple[Harm, ...]
         if harm.kind not in ONCE or all(each.kind not in ONCE for each in plan):
             plan.append(harm)
     return tuple(plan)
+
+
+def draw_full_disk(chance: random.Random) -> tuple[Harm, ...]:
+    """In one history of five the disk is full once, while launches or resumes are due."""
+    if chance.random() >= 0.2:
+        return ()
+    return (Harm(Kind.FILL, at_us=chance.randint(1, TIME_US), us=chance.choice((1, 4, 20)) * US_PER_S),)
 
 
 def draw_words(chance: random.Random, works: int) -> tuple[Harm, ...]:

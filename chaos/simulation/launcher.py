@@ -135,6 +135,8 @@ class SimulatedLauncher:
 
     def _make_directory(self, name: str) -> Directory:
         reached(Boundary.ATTEMPT_MKDIR, Side.BEFORE)
+        if self._baton.elapsed_us < self._disk.full_until_us:
+            raise LaunchError("directory", f"{name}: ENOSPC")
         directory = self._disk.make(name)
         if directory is None:
             raise LaunchError("directory", f"{name} exists already", nothing_ran=False, exists=True)

@@ -17,7 +17,7 @@ from chaos.checks import Finding, examine
 from chaos.history import History
 from chaos.simulation.baton import Baton, Step
 from chaos.simulation.director import Director
-from chaos.simulation.harm import Harm, draw_mood, draw_plan, draw_spoken_hits, draw_words
+from chaos.simulation.harm import Harm, draw_full_disk, draw_mood, draw_plan, draw_spoken_hits, draw_words
 from chaos.simulation.homes import the_home
 from chaos.simulation.jobs import FOREVER_US, binding_number, command_of, draw_jobs
 from chaos.simulation.jobs import Job as Behaviour
@@ -119,6 +119,7 @@ def simulate(seed: int, options: Options = DEFAULTS) -> Outcome:
     if plan is None:
         plan = draw_plan(chance, draw_mood(chance, most=options.harms, lease_us=options.lease_us), len(jobs))
         plan += _words(chance, jobs, options)
+        plan += draw_full_disk(random.Random(f"{seed}/disk")) if options.harms else ()
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     gc.disable()

@@ -133,6 +133,8 @@ class Striker:
                     return ""
             case Kind.RIVAL:
                 self._stage.start_coordinator()
+            case Kind.FILL:
+                self._stage.disk.full_until_us = self._baton.elapsed_us + harm.us
             case _ if harm.kind in SAID:
                 self._person.want(harm)
             case Kind.DRAIN:
@@ -142,16 +144,20 @@ class Striker:
                 self._lookout.disturb()
                 self._stage.stops[self._chance.choice(asked)].ask(harm.us / US_PER_S, "asked")
             case _:
-                victims = self._living(harm.role)
-                if not harm.role and process is not None:
-                    victims = [process]
-                if not victims:
-                    return ""
-                if harm.role != EVERYBODY:
-                    victims = [self._chance.choice(victims)]
-                return [self._strike(harm, victim) for victim in victims][-1]
+                return self._strike_some(harm, process)
         self.struck.append(harm)
         return str(harm)
+
+    def _strike_some(self, harm: Harm, process: Process | None) -> str:
+        """Strike whoever is meant: everybody, one of a role, or who has the baton; nothing is said where nobody is."""
+        victims = self._living(harm.role)
+        if not harm.role and process is not None:
+            victims = [process]
+        if not victims:
+            return ""
+        if harm.role != EVERYBODY:
+            victims = [self._chance.choice(victims)]
+        return [self._strike(harm, victim) for victim in victims][-1]
 
     def _blow_at(self, harm: Harm) -> None:
         self._blow(harm, None)
