@@ -45,9 +45,6 @@ WINDOW_MIN = 8
 WINDOWS_MAX = 4
 CLAIMS_PER_COMMIT = 8
 INPUTS_MAX = 64
-HOLDS_ALL = (Reason.NO_WORKER, Reason.DISK_FULL)
-"""Reasons that hold back whatever else is ready in the pool."""
-
 Place = tuple[int, int]
 """Where in the order of ready Works: (priority, ready_seq)."""
 
@@ -151,8 +148,12 @@ class Starts:
             written = self._write(plan, found)
             self._tally.cut_short = self._tally.cut_short or written.raced
             self._tally.count_waits(pool, sum(map(_is_of_pool, written.waits)))
-            if any(_is_of_pool(wait) or wait.reason in HOLDS_ALL for wait in written.waits):
+            if any(_is_of_pool(wait) or wait.reason is Reason.DISK_FULL for wait in written.waits):
                 return
+            taken = [start.worker for start in plan.starts if start.work_id not in plan.holds]
+            slots = [replace(slot, free=slot.free - taken.count(slot.id)) for slot in slots]
+            if not any(slot.free > 0 for slot in slots):
+                return  # without a slot nothing else starts; one that a Work cannot use may be another's
             if self._active.fault is not None:
                 return  # nothing of any pool starts
             if found.end is None:
@@ -160,8 +161,6 @@ class Starts:
             after = found.end
             if resume is not None:  # the front was looked at, as in each pass; on where the pass before was cut short
                 after, resume = max(after, resume, key=_order), None
-            taken = [start.worker for start in plan.starts if start.work_id not in plan.holds]
-            slots = [replace(slot, free=slot.free - taken.count(slot.id)) for slot in slots]
             if all(wait.reason in SET_ASIDE for wait in written.waits) and not plan.starts:
                 window = WINDOW_MAX  # none of them is met again: the sooner they are aside, the better
         if after is not None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from coordinator.starts import WINDOW_MAX, WINDOWS_MAX
 from shared.ids import AttemptId
 from shared.model.attempt import AttemptState, Snapshot
 from shared.model.instant import US_PER_S
-from shared.model.settings import Binding, Config
+from shared.model.settings import Binding, Config, Settings
 from shared.model.work import Reason, WorkState
 from shared.process.launcher import LaunchSpec
-from shared.store.contract import Assignment
+from shared.store.contract import Assignment, ReadyPage
+from shared.store.sqlite.ready_reads import ReadyReads
+from tests.support.declarations import TICK
 from tests.support.sites import Bench, Head, Site
 from tests.support.stores import LEASE_US
 from worker.executors.shell import ShellExecutor
@@ -163,3 +167,44 @@ def test_a_running_attempt_outlives_a_configuration_that_knows_its_binding_no_mo
     site.elapse(1)
     work = site.work(late.removesuffix(".1"))
     assert (work.state, work.reason) == (WorkState.READY, Reason.UNSUPPORTED_GENERATION), "control: nothing new starts"
+
+
+@pytest.mark.req("C02", "E09")
+def test_works_whose_executor_nobody_offers_hide_no_other_work_behind_them(site: Site) -> None:
+    """As many of them as one pass looks at, in the same pool."""
+    agents = tuple(Binding(name, command=("speak",), executor=name) for name in ("agent", "claude-code"))
+    site.configure(Config(bindings=agents))
+    head = site.head()
+    site.bench(executors={"agent@1": Shell()})
+    for _ in range(WINDOW_MAX * WINDOWS_MAX + 1):
+        site.submit("claude-code")
+    behind = site.submit("agent")
+
+    head.settle()
+
+    assert site.attempt(behind).state is AttemptState.LAUNCHING
+    assert site.work("w1").state is WorkState.READY
+
+
+@pytest.mark.req("C04")
+def test_nothing_more_is_looked_at_once_no_slot_is_free(site: Site) -> None:
+    """The control: a crowd for which there is no slot at all costs one look."""
+    site.configure(Config(Settings(job_concurrency=0)))
+    head = site.head()
+    site.bench(slots=1)
+    for _ in range(3 * WINDOW_MAX):
+        site.submit_command()
+    head.settle()
+    asked: list[int] = []
+    reading = ReadyReads.ready_page
+
+    def counted(self: ReadyReads, pool: str, **named: Any) -> ReadyPage:
+        asked.append(1)
+        return reading(self, pool, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ReadyReads, "ready_page", counted)
+        site.world.store.write(lambda tx: tx.publish(TICK))
+        head.settle()
+
+    assert len(asked) == 2, "one page of each pool"

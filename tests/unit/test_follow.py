@@ -172,7 +172,7 @@ def test_a_look_at_a_work_costs_the_same_however_many_attempts_of_it_have_ended(
     assert stats_of_many <= stats_of_few <= 1
 
 
-@pytest.mark.req("S01", "X01")
+@pytest.mark.req("S01")
 def test_what_all_attempts_wrote_comes_once_and_in_their_order(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = 3 * PAGE
     work_id = standing(site, attempts)
