@@ -455,7 +455,7 @@ class Lives(Machine):
                     continue
                 self.go_on(("accept", "put off" if pick % 3 == 1 else "relaunch"), ending, change, proof)
             elif pick % 3 == 0:  # it ends before its launch has come to anything
-                acts = ["finish"]
+                stage, acts = 1, ["finish"]
             self.go_on((*LAUNCH[:stage], *acts), ending, change, proof)
 
     @rule(pick=PICK, which=PICK, behind=st.integers(0, 1))
