@@ -139,7 +139,7 @@ class Endings:
         def apply(tx: Tx) -> None:
             if holding.pin is None and phases:
                 tx.record_phases(key, phases)
-            came_to[:] = [write_end(tx, holding, ending, None)]
+            came_to[:] = [write_end(tx, holding, ending)]
 
         self._queue(holding, apply, lambda: self._settled(holding, came_to[0]), lambda tx: settled_at(tx, key))
 
@@ -153,7 +153,8 @@ class Endings:
             declared = tx.declarations(key.attempt_id, unapplied=True) if applies(observed) else []
             outcome = outcome_of(declared) if declared else None
             end = observed if outcome is None else end_of(observed, outcome)
-            came_to[:] = [write_end(tx, holding, end, outcome or Outcome())]
+            said = Outcome() if outcome is None and applies(observed) else outcome
+            came_to[:] = [write_end(tx, holding, end, applied=outcome, said=said)]
 
         self._queue(holding, apply, lambda: self._settled(holding, came_to[0]), lambda tx: settled_at(tx, key))
 

@@ -11,24 +11,27 @@ from shared.store.settling import change_after, put_off_after
 from worker.holding import Holding
 
 
-def write_end(tx: Tx, holding: Holding, end: End, outcome: Outcome | None) -> End:
+def write_end(
+    tx: Tx, holding: Holding, end: End, *, applied: Outcome | None = None, said: Outcome | None = None
+) -> End:
     """Write what a segment came to; returns what that is for the attempt, which a resume that came to nothing does not end.
 
     Args:
-        outcome: What its program declared, and is applied with it; None: it may have declared something that is not.
+        applied: What its program declared, where the end was seen; None: nothing of it is applied.
+        said: The same where it is known, whether it is applied or not; None: it has to be looked up.
     """
     key, pinned = holding.key, holding.assignment.snapshot
     if isinstance(end, Ending):
         end = _unless_put_off(tx, holding, end)
     match end:
-        case Park(proof=proof) if outcome is not None:
-            tx.park(key, outcome, proof=proof)
+        case Park(proof=proof) if applied is not None:
+            tx.park(key, applied, proof=proof)
         case PutOff(failed=failed, proof=proof, again=again):
             tx.put_off(key, failed, proof=proof, again=again)
         case Unproven(why=why):
             tx.require_recovery(key, why=why, proof=None)
         case Ending():
-            tx.finish(key, end, change_after(tx, key.attempt_id, end, pinned, outcome), outcome=outcome)
+            tx.finish(key, end, change_after(tx, key.attempt_id, end, pinned, said), outcome=applied)
     return end
 
 

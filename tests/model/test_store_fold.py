@@ -57,7 +57,7 @@ def is_complete() -> bool:
     return Lives.steps.keys() >= TAKEN and Lives.done.keys() >= TRANSITIONS - READS and Lives.met.keys() >= FAULTS
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.req("E03", "E07", "E13", "R02", "R07", "R09", "C03", "V05", "D02", "M05")
 def test_lives_take_every_transition_and_every_step_of_the_state_tables() -> None:
     """Round by round, until everything was met; what is not met after all rounds is out of reach, or has become so."""

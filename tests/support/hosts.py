@@ -68,7 +68,7 @@ class Shim:
             self.alive = False
             self.host.tell_ended(self.pin.shim)
 
-    def end(self, status: int, *, stop: str | None = None) -> None:
+    def end(self, status: int | None, *, stop: str | None = None) -> None:
         """The job ends, its tree is empty, the shim records it and leaves."""
         self.child_alive, self.alive = False, False
         self.exit = ExitRecord(status=status, ran=True, error=None, stop=stop, tree_empty=True)

@@ -104,6 +104,21 @@ def test_a_success_that_nobody_saw_the_end_of_is_none(site: Site) -> None:
     assert site.attempt(key.attempt_id).state is S.RECOVERY_REQUIRED
 
 
+@pytest.mark.req("M02", "O15")
+@pytest.mark.parametrize(("status", "is_applied"), [(None, False), (0, True)])
+def test_what_was_declared_is_applied_only_with_a_status_that_was_seen(
+    site: Site, status: int | None, is_applied: bool
+) -> None:
+    bench = site.bench()
+    key, shim = site.running(bench)
+    declared(site, key, TURN)
+    shim.end(status)
+    bench.settle()
+
+    assert site.attempt(key.attempt_id).state is (S.SUCCEEDED if is_applied else S.FAILED)
+    assert (site.world.store.read(lambda tx: tx.declarations(key.attempt_id, unapplied=True)) == []) is is_applied
+
+
 @pytest.mark.req("O08")
 def test_a_parked_attempt_is_resumed_by_an_event(site: Site) -> None:
     site.bench()
