@@ -4,33 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
-from shared.errors import RefusedError
 from shared.ids import AttemptId, Incarnation, WorkId, work_of
-from shared.model.attempt import AttemptState, Ending
+from shared.model.attempt import Ending
 from shared.model.budget import Budget, Per, Period
 from shared.model.declaration import declaration_of
 from shared.model.event import NewEvent
 from shared.model.instant import US_PER_S
-from shared.model.usage import Usage, usage_of
-from shared.model.work import Permit, Reason, WorkKind, WorkState
+from shared.model.usage import usage_of
+from shared.model.work import Reason, WorkState
 from shared.policy.budget import US_PER_DAY, window_of
-from shared.store.contract import Claimed, ClaimRefused, ReadTx
+from shared.store.contract import Claimed, ReadTx
 from shared.store.values import ClaimHeld
 from tests.contract.store_cases import case
-from tests.support.declarations import TICK, wait
+from tests.support.declarations import wait
 from tests.support.stores import (
     COMPLETED,
-    EXHAUSTED,
-    FAILED,
-    LEASE_US,
     RETURNED,
     SUCCEEDED,
-    TIMEOUT_US,
-    UNPROVEN,
     World,
 )
 
@@ -180,296 +173,6 @@ def what_a_limit_refuses_is_neither_held_nor_charged(world: World) -> None:
 
     assert getattr(answer, "reason", None) is Reason.CAPACITY_SCOPE
     assert (world.work(work_id).state, used(world, TWO_TURNS)) == (S.READY, {})
-
-
-# --- release
-
-
-def over(world: World, owner: Incarnation, *budgets: Budget, **what: Any) -> WorkId:
-    """A Work that is held because two others used all turns up."""
-    world.configure(*(budgets or (TWO_TURNS,)))
-    for _ in range(2):
-        world.ended(owner)
-    work_id = world.submit(**what)
-    assert claim(world, work_id, owner) == OVER
-    return work_id
-
-
-def release(world: World, work_id: WorkId) -> None:
-    world.store.write(lambda tx: tx.release_work(work_id, by="me", reason="go on"))
-
-
-@case(pytest.mark.req("B02", "B04", "O08"))
-def a_resume_over_budget_is_held_where_it_waits_until_a_person_lets_it_go(world: World) -> None:
-    world.configure(TWO_TURNS)
-    owner = world.worker()
-    key = world.parked(owner)
-    world.ended(owner)
-    work_id = work_of(key.attempt_id)
-    world.store.write(lambda tx: tx.publish(TICK))
-    request = replace(world.resume_request(key.attempt_id, owner), budgets=(TWO_TURNS,))
-
-    answers = [world.as_leader(lambda tx: tx.claim_resume(request)) for _ in range(2)]
-
-    assert answers == 2 * [ClaimRefused(None, Reason.OVER_BUDGET, "turns")]
-    assert [data["used"] for data in told(world, "budget.held")] == ["2"], "told once"
-    assert (world.work(work_id).state, world.work(work_id).reason) == (S.WAITING, Reason.OVER_BUDGET)
-    assert [work.id for work in world.store.read(lambda tx: tx.held_for([Reason.OVER_BUDGET], limit=9))] == [work_id]
-    world.configure(replace(TWO_TURNS, limit=Decimal(3)))
-    assert world.as_leader(lambda tx: tx.claim_resume(request)) == answers[0], "as every hold, it stays"
-    release(world, work_id)
-    assert world.store.read(lambda tx: tx.held_for([Reason.OVER_BUDGET], limit=9)) == []
-    assert isinstance(world.as_leader(lambda tx: tx.claim_resume(request)), Claimed)
-    assert (world.work(work_id).state, world.work(work_id).permits) == (S.RUNNING, frozenset())
-    assert used(world, TWO_TURNS) == {"": Decimal(3)}
-
-
-@case(pytest.mark.req("B02", "B04"))
-def a_resume_within_its_budget_goes_on(world: World) -> None:
-    """The control of the case above."""
-    world.configure(TWO_TURNS)
-    owner = world.worker()
-    key = world.parked(owner)
-    world.store.write(lambda tx: tx.publish(TICK))
-    request = replace(world.resume_request(key.attempt_id, owner), budgets=(TWO_TURNS,))
-
-    assert isinstance(world.as_leader(lambda tx: tx.claim_resume(request)), Claimed)
-
-    assert told(world, "budget.held") == []
-    with pytest.raises(RefusedError, match="no person holds"):
-        release(world, work_of(key.attempt_id))
-
-
-@case(pytest.mark.req("B04", "O14"))
-def a_persons_retry_does_not_lift_what_a_budget_holds(world: World) -> None:
-    world.configure(TWO_TURNS)
-    owner = world.worker()
-    world.ended(owner)
-    work_id = work_of(world.ended(owner, FAILED, RETURNED).attempt_id)
-    assert claim(world, work_id, owner) == OVER
-    before = world.everything()
-
-    with pytest.raises(RefusedError, match="2 of 2 turns of all scopes are used") as caught:
-        world.store.write(lambda tx: tx.retry_work(work_id, by="me", reason="go on"))
-
-    assert caught.value.hint == f"`tenure work release {work_id}`"
-    assert world.everything() == before
-    release(world, work_id)
-    key = world.running(owner, work_id)
-    world.store.write(lambda tx: tx.finish(key, FAILED, EXHAUSTED))
-    world.store.write(lambda tx: tx.retry_work(work_id, by="me", reason="go on"))
-    assert world.work(work_id).state is S.READY, "control: what failed is tried again"
-
-
-@case(pytest.mark.req("B04"))
-def a_release_admits_exactly_one_turn_and_it_is_charged(world: World) -> None:
-    owner = world.worker()
-    work_id = over(world, owner)
-
-    release(world, work_id)
-
-    assert (world.work(work_id).state, world.work(work_id).permits) == (S.READY, frozenset({Permit.BUDGET}))
-    assert told(world, "budget.released")[0]["by"] == "me"
-    key = world.running(owner, work_id)
-    assert used(world, TWO_TURNS) == {"": Decimal(3)}
-    world.store.write(lambda tx: tx.finish(key, SUCCEEDED, RETURNED))
-    assert claim(world, work_id, owner) == OVER, "the turn after it is checked again"
-    with pytest.raises(RefusedError, match="no person holds"):
-        release(world, world.submit())
-
-
-@case(pytest.mark.req("B04"))
-def a_pass_is_spent_by_the_next_admission_even_within_the_budget(world: World) -> None:
-    owner = world.worker()
-    work_id = over(world, owner)
-    release(world, work_id)
-    world.configure(replace(TWO_TURNS, limit=Decimal(3)))
-
-    key = world.running(owner, work_id)
-
-    assert world.work(work_id).permits == frozenset()
-    world.store.write(lambda tx: tx.finish(key, SUCCEEDED, RETURNED))
-    assert claim(world, work_id, owner) == OVER, "no pass was left over for a later limit"
-
-
-@case(pytest.mark.req("B04", "O01"))
-def input_queues_while_it_is_held(world: World) -> None:
-    owner = world.worker()
-    work_id = over(world, owner, kind=WorkKind.STANDING, input_=b"one")
-
-    world.store.write(lambda tx: tx.add_input(work_id, b"two", by="t"))
-
-    assert world.work(work_id).state is S.HELD
-    release(world, work_id)
-    key = world.claimed(owner, work_id)
-    assert len(world.store.read(lambda tx: tx.snapshot(key.attempt_id)).inputs) == 2  # type: ignore[union-attr]
-
-
-@case(pytest.mark.req("B04"))
-def a_persons_hold_on_top_is_lifted_on_its_own(world: World) -> None:
-    owner = world.worker()
-    work_id = over(world, owner)
-    world.store.write(lambda tx: tx.hold_work(work_id, by="me", reason="mine too"))
-
-    release(world, work_id)
-
-    assert (world.work(work_id).state, world.work(work_id).reason) == (S.HELD, Reason.OVER_BUDGET)
-    release(world, work_id)
-    assert world.work(work_id).state is S.READY
-
-
-@case(pytest.mark.req("B04"))
-def cancelling_what_is_held_ends_the_hold(world: World) -> None:
-    work_id = over(world, world.worker())
-
-    world.store.write(lambda tx: tx.cancel_work(work_id, by="t", reason="t"))
-
-    found = world.work(work_id)
-    assert (found.state, found.start_hold, found.permits) == (S.CANCELLED, None, frozenset())
-
-
-# --- what an attempt reports
-
-
-@case(pytest.mark.req("B03", "O02"))
-def usage_is_staged_with_the_end_and_charged_once(world: World) -> None:
-    world.configure(USD)
-    owner = world.worker()
-
-    name = spend(world, owner, "1.7")
-
-    assert world.attempt(name).usage.amount("usd") == Decimal("1.7")
-    assert used(world, USD) == {}
-    assert settle(world) == 1
-    assert used(world, USD) == {"": Decimal("1.7")}
-    assert settle(world) == 0
-    assert used(world, USD) == {"": Decimal("1.7")}
-
-
-@case(pytest.mark.req("B03"))
-def the_next_start_of_anything_settles_what_is_staged(world: World) -> None:
-    world.configure(USD)
-    owner = world.worker()
-    spend(world, owner, "20")
-
-    assert claim(world, world.submit(), owner) == OVER
-    assert used(world, USD) == {"": Decimal(20)}
-
-
-@case(pytest.mark.req("B03"))
-def a_ledger_counts_from_when_its_budget_was_first_configured(world: World) -> None:
-    tokens = Budget("tokens", Decimal(9), Per.ALL)
-    world.configure(USD)
-    owner = world.worker()
-    world.ended(owner, replace(SUCCEEDED, usage=BOTH))
-    world.configure(USD, tokens)
-
-    settle(world)
-
-    assert (used(world, USD), used(world, tokens)) == ({"": Decimal(5)}, {})
-    world.ended(owner, replace(SUCCEEDED, usage=BOTH))
-    settle(world)
-    assert used(world, tokens) == {"": Decimal(3)}
-
-
-BOTH = usage_of({"usd": 5, "tokens": 3})
-
-
-@case(pytest.mark.req("B03"))
-def a_settlement_under_another_configuration_writes_nothing(world: World) -> None:
-    generation = world.configure(USD)
-    owner = world.worker()
-    spend(world, owner, "5")
-    world.configure(replace(USD, limit=Decimal(30)))
-
-    assert world.as_leader(lambda tx: tx.settle_usage((USD,), generation=generation, limit=9)) == 0
-
-    assert world.store.read(lambda tx: tx.has_staged_usage())
-    assert settle(world) == 1
-
-
-@case(pytest.mark.req("B03"))
-def once_no_budget_is_left_what_is_staged_is_dropped(world: World) -> None:
-    world.configure(USD)
-    spend(world, world.worker(), "5")
-    generation = world.configure()
-
-    world.as_leader(lambda tx: tx.settle_usage((), generation=generation, limit=9))
-
-    assert not world.store.read(lambda tx: tx.has_staged_usage())
-    assert used(world, USD) == {}
-
-
-@case(pytest.mark.req("B03"))
-def usage_belongs_to_the_window_in_which_it_was_staged(world: World) -> None:
-    daily = replace(USD, period=Period.DAY, warn_at=None)
-    world.configure(daily)
-    spend(world, world.worker(), "5")
-    world.clock.advance(US_PER_DAY)
-    world.take_lead()
-
-    settle(world)
-
-    assert used(world, daily) == {}, "it was yesterday's"
-
-
-@case(pytest.mark.req("B03"))
-def an_end_that_is_refused_stages_nothing(world: World) -> None:
-    world.configure(USD)
-    key = world.running(world.worker())
-    world.release(key)
-
-    with pytest.raises(RefusedError):
-        world.store.write(lambda tx: tx.finish(key, spending("5"), COMPLETED))
-
-    assert not world.store.read(lambda tx: tx.has_staged_usage())
-
-
-@case(pytest.mark.req("B02", "E13"))
-def a_shell_attempt_reports_the_minutes_of_its_segments(world: World) -> None:
-    minutes = Budget("minutes", Decimal(100), Per.ALL)
-    world.configure(minutes)
-    owner = world.worker()
-    first = world.running(owner)
-    world.clock.advance(90 * US_PER_S)
-    key = world.take_over(first, owner)
-    world.store.write(lambda tx: tx.accept(key, invoke_isolated=None))
-    world.store.write(lambda tx: tx.adopt(key, why="t"))
-    world.clock.advance(30 * US_PER_S)
-
-    world.store.write(lambda tx: tx.finish(key, SUCCEEDED, COMPLETED))
-
-    assert world.attempt(key.attempt_id).usage == Usage((("minutes", Decimal(2)),))
-    settle(world)
-    assert used(world, minutes) == {"": Decimal(2)}
-
-
-@case(pytest.mark.req("B03"))
-def every_way_to_end_is_charged(world: World) -> None:
-    minutes = Budget("minutes", Decimal(1_000), Per.WORK)
-    world.configure(minutes)
-    owner = world.worker()
-    cancelled, timed_out, settled, failed = (world.running(owner) for _ in range(4))
-    world.store.write(lambda tx: tx.require_recovery(settled, why="?", proof=None))
-    world.clock.advance(LEASE_US // 2)
-    work_id = world.attempt(cancelled.attempt_id).work_id
-    world.store.write(lambda tx: tx.cancel_work(work_id, by="t", reason="t"))
-    world.store.write(lambda tx: tx.finish(failed, UNPROVEN, RETURNED))
-    world.clock.advance(TIMEOUT_US - LEASE_US // 2)
-    change = COMPLETED
-    world.store.write(
-        lambda tx: tx.reconcile(settled.attempt_id, expected_epoch=1, ending=LEFT, change=change, by="t", reason="t")
-    )
-    world.as_leader(lambda tx: tx.time_out_lapsed(timed_out.attempt_id, epoch_seen=1, why="t", change=RETURNED))
-
-    settle(world)
-
-    half = Decimal("0.5")
-    ids = [world.attempt(key.attempt_id).work_id for key in (cancelled, failed, timed_out, settled)]
-    assert [used(world, minutes).get(work_id) for work_id in ids] == [half, half, Decimal(60), None]
-
-
-LEFT = Ending(AttemptState.SUCCEEDED, 0, None, None, None, "t")
 
 
 # --- notices
