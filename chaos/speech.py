@@ -28,6 +28,7 @@ class Said:
         line: Its number in the program's output; None: it was said by the tool belt, under `key`.
         is_answered: It was told that this is recorded; of a line of its output: it is written.
         seq: The last event in the changefeed when it began to say it.
+        is_cut: A power cut has taken some of its line from the disk: unless it was read before, it counts for nothing.
     """
 
     attempt_id: AttemptId
@@ -38,6 +39,7 @@ class Said:
     key: str
     is_answered: bool
     seq: int
+    is_cut: bool = False
 
     @property
     def fields(self) -> Mapping[str, object]:

@@ -88,6 +88,7 @@ class Boundary(StrEnum):
     CHILD_FORK = auto()
     CHILD_EXEC = auto()  # `after`: the shim has seen the exec, or its failure
     CHILD_REAP = auto()
+    OUTPUT_SYNC = auto()  # of what counts as its word, before its end is told
     EXIT_RENAME = auto()
     EXIT_SYNC = auto()
     EXIT_DIRECTORY_SYNC = auto()

@@ -143,14 +143,19 @@ def lost_workers_are_counted(history: History) -> list[str]:
 
 
 def _given_up_wrongly(history: History) -> Iterator[str]:
-    costly = {loss.event.seq for loss in _losses(history) if loss.is_costly and not loss.is_pinned}
+    """Launches that were made again beyond that, and those that were given up before; also one that was pinned and came to nothing."""
+    rows = {loss.event.seq: (int(str(loss.event.data["in_row"])), loss.most) for loss in _losses(history)}
     since: dict[AttemptId, int] = {}
     for event in history.events:
         name = event.attempt_id
         if name is None:
             continue
-        if event.seq in costly:
-            since.setdefault(name, event.seq)
+        if event.seq in rows:
+            row, most = rows[event.seq]
+            if 0 < most <= row:
+                since.setdefault(name, event.seq)
+            else:
+                since.pop(name, None)
         elif event.kind in ("attempt.pinned", WOKEN):
             since.pop(name, None)
         elif event.kind == "attempt.relaunched" and name in since:

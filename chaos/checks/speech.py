@@ -88,7 +88,11 @@ def _miscounted(history: History, ends: dict[Launch, Event], lines: dict[Launch,
             for launch in launches
             for one in lines[launch].values()
         )
-        for what, counted, more in ((NOISE, sum(stream.unknown.values()), 0), (GARBAGE, stream.refused, strange)):
+        torn = sum(
+            any(one.is_cut for one in lines[launch].values()) for launch in launches
+        )  # what is left of a cut line
+        more_refused = strange + torn
+        for what, counted, more in ((NOISE, sum(stream.unknown.values()), 0), (GARBAGE, stream.refused, more_refused)):
             if counted > kinds[what] + more or (is_all and counted < kinds[what]):
                 yield f"{attempt_id} wrote {kinds[what]} lines of {what}, {counted} were counted"
 
@@ -253,22 +257,27 @@ def _starts(history: History) -> list[Line]:
 
 def usage_is_all_that_was_reported(history: History) -> list[str]:
     """Once an attempt is over, what it used is the sum of what its program reported: of every launch whose end was seen, and of the
-    one that was stopped, once that is proven; never more. Rule: B02, B03.
+    one that was stopped, once that is proven, but for what a power cut took before it was read; never more. Rule: B02, B03.
     """
     found = []
     overheard, ends = overheard_works(history), launch_ends(history)
     stopped = _stopped_by_workers(history)
     recorded = {(name, one.declaration.key) for name, every in history.declarations.items() for one in every}
     said: dict[Launch, Decimal] = {}
+    cut: dict[Launch, Decimal] = {}
     for one in history.said:
         if one.kind == "usage" and (one.line is not None or (one.attempt_id, one.key) in recorded):
-            said[one.launch] = said.get(one.launch, Decimal(0)) + Decimal(one.fields["units"][TOKENS])  # type: ignore[index]
+            used = Decimal(one.fields["units"][TOKENS])  # type: ignore[index]
+            said[one.launch] = said.get(one.launch, Decimal(0)) + used
+            if one.is_cut and one.launch not in ends:
+                cut[one.launch] = cut.get(one.launch, Decimal(0)) + used
     for attempt in history.attempts.values():
         if attempt.work_id not in overheard or not is_final_attempt(attempt.state):
             continue
         launches = {launch: used for launch, used in said.items() if launch[0] == attempt.id}
         last = None if attempt.pin is None or attempt.id not in stopped else (attempt.id, attempt.pin.epoch)
-        least = sum((used for launch, used in launches.items() if launch in ends or launch == last), Decimal(0))
+        sure = {launch: used - cut.get(launch, Decimal(0)) for launch, used in launches.items()}
+        least = sum((used for launch, used in sure.items() if launch in ends or launch == last), Decimal(0))
         most, used = sum(launches.values(), Decimal(0)), attempt.usage.amount(TOKENS)
         if not least <= used <= most:
             found.append(f"{attempt.id} is charged with {used} {TOKENS}, it reported {least} to {most}")

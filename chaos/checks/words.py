@@ -45,12 +45,12 @@ def intents_end_once(history: History) -> list[str]:
 
 def fates_are_true(history: History) -> list[str]:
     """An input is told as consumed, or as not accepted, because the program says so; and what it took of its own launch is told so,
-    unless a store that went back in time no longer knows that the program was handed it.
+    unless a store that went back in time no longer knows that the program was handed it, or a power cut took its word for it.
     """
     found = []
     unknown = {event.data["intent"] for event in history.lost if event.kind == "intent.dispatched"}
     overheard = overheard_works(history)
-    took, refused = _taken(history), _refused(history)
+    took, surely, refused = _taken(history), _taken(history, surely=True), _refused(history)
     for intent in (one for every in history.intents.values() for one in every):
         if intent.work_id not in overheard or intent.attempt_id is None or intent.input is None:
             continue
@@ -61,7 +61,8 @@ def fates_are_true(history: History) -> list[str]:
         if intent.fate is Fate.NOT_ACCEPTING and is_agent and (intent.attempt_id, intent.id) not in refused:
             found.append(f"{intent.id} is not accepted, and {intent.attempt_id} never said so")
         is_over = history.attempts[intent.attempt_id].state in TOOK_EFFECT
-        if intent.fate is Fate.RETURNED and has_taken and is_over and intent.id not in unknown:
+        has_said = intent.input in surely.get(intent.attempt_id, ())
+        if intent.fate is Fate.RETURNED and has_said and is_over and intent.id not in unknown:
             found.append(f"{intent.id} is returned, and {intent.attempt_id} took input {intent.input}")
     return found
 
@@ -90,11 +91,11 @@ def inputs_are_dropped_as_their_binding_says(history: History) -> list[str]:
     return found
 
 
-def _taken(history: History) -> dict[AttemptId, set[int]]:
-    """Inputs that each attempt's programs say they took."""
+def _taken(history: History, *, surely: bool = False) -> dict[AttemptId, set[int]]:
+    """Inputs that each attempt's programs say they took; `surely`: in words that no power cut has touched."""
     taken: dict[AttemptId, set[int]] = {}
     for one in history.said:
-        if one.kind == "consumed":
+        if one.kind == "consumed" and not (surely and one.is_cut):
             numbers = one.fields["inputs"]
             assert isinstance(numbers, list)
             taken.setdefault(one.attempt_id, set()).update(numbers)

@@ -305,6 +305,13 @@ GUARDS: tuple[Guard, ...] = (
         "words_reach_whom_they_are_for",
     ),
     Guard(
+        "durable_words",
+        "an end that is known without what was said before it",
+        spoken.durable_words,
+        "every_line_is_heard_once",
+        _UNHEARD | {"success_has_evidence", "handoffs_go_on_once", "usage_is_charged_once"},
+    ),
+    Guard(
         "quarantine",
         "an attempt of what keeps failing",
         bindings.quarantine,

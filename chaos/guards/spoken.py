@@ -105,6 +105,14 @@ def idle_since_heard() -> AbstractContextManager[None]:
     return replaced(worker.streams.Streams, "heard", without)
 
 
+def durable_words() -> AbstractContextManager[None]:
+    """The end of an agent may outlive a power cut, and what it said before that may not."""
+    import chaos.simulation.shim as simulated
+
+    publish = vars(simulated._Shim)["_publish"]
+    return replaced(simulated._Shim, "_publish", lambda shim, **_given: publish(shim, out_counts=False))
+
+
 def handed_in_order() -> AbstractContextManager[None]:
     """What has room is handed over, also behind what had none."""
     import chaos.simulation.host as simulated

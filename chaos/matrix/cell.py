@@ -57,6 +57,7 @@ class Scene(StrEnum):
     ENDED_JOB = "ended job"  # a job has ended, and its worker has not seen it
     RETRY = "retry"  # a new job waits, which fails, and which its binding tries once more
     AGENT = "agent"  # an agent runs and goes on printing
+    AGENT_END = "agent's end"  # a new agent waits, which soon ends
     HAND_OVER = "hand-over"  # an agent runs, and an input comes for it
     SPEAKING = "speaking"  # a job says by its tool belt what it used, its turn and its outcome
     PARKING = "parking"  # a job has asked to wait for an event, and ends

@@ -17,7 +17,7 @@ LOST = {
     Scene.LOST_PIN: f"{Boundary.PIN_COMMIT}:{Side.AFTER}:KILL",
 }
 """Where the worker before dies."""
-JOB_SCENES = frozenset({Scene.JOB, Scene.LONG_JOB, Scene.NO_BALLAST, Scene.RETRY})
+JOB_SCENES = frozenset({Scene.JOB, Scene.LONG_JOB, Scene.NO_BALLAST, Scene.RETRY, Scene.AGENT_END})
 LASTING_SCENES = frozenset({Scene.LONG_JOB, Scene.TAKEOVER, Scene.FULL_DISK})
 """The job waits until somebody holds it again, so that it is not over before that by chance."""
 
@@ -65,6 +65,8 @@ def set_scene(stage: Stage, cell: Cell) -> WorkId | None:
 
 def submit(stage: Stage, cell: Cell) -> WorkId:
     """A job as the scene wants it."""
+    if cell.scene is Scene.AGENT_END:
+        return stage.submit_agent(seconds=JOB_S, status=STATUS)
     lasts = cell.scene not in {Scene.JOB, *LOST, Scene.NO_BALLAST, Scene.RETRY}
     return stage.submit(at_valve=lasts, seconds=JOB_S, status=STATUS, is_retried=cell.scene is Scene.RETRY)
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from chaos.harness import COORDINATOR, DRILL_ID, QUIET_BOUND_S, Arm, Harness, Running
+from chaos.job import Job
 from chaos.stories import LEADER, Harm
 from chaos.witness import Mark
 from shared import boundary
@@ -24,7 +25,8 @@ from shared.model.evidence import ProcessIdentity
 from shared.model.host import Worker
 from shared.model.instant import US_PER_MS, Instant
 from shared.model.settings import Settings
-from shared.model.work import Work, WorkState
+from shared.model.work import NewWork, Work, WorkState
+from shared.policy.capacity import POOL_AGENTS
 from shared.policy.lease import is_live
 from shared.policy.steps import is_final_work
 from shared.process import procfs
@@ -137,6 +139,14 @@ class Stage:
         """A job of the witness that takes so long, or waits at the valve; its binding may try it again, once."""
         wait = self.valve if at_valve else seconds
         return self.harness.submit(wait=wait, status=status, binding=RETRIED_ONCE if is_retried else None)
+
+    def submit_agent(self, *, seconds: float, status: int) -> WorkId:
+        """A job of the witness that takes so long, as an agent: what it prints is no message, so that its status decides."""
+        command = self.harness.witness.command(wait=seconds, status=status)
+        work = NewWork("", AGENT, command, (), "/", None, "drill")
+        work_id = self.harness.store.write(lambda tx: tx.submit(work, POOL_AGENTS))
+        self.harness.jobs.append(Job(work_id, status))
+        return work_id
 
     def expect(self, work_id: WorkId, *, may_need_person: bool) -> None:
         """Let a job's evidence be destroyed: it may be killed before it begins, or its end be known to nobody."""

@@ -118,7 +118,7 @@ class Directory:
 
     Attributes:
         is_durable: Its entry among the attempts was synced.
-        output: What its program wrote to its standard output.
+        output: What its program wrote to its standard output; `output_synced`: up to there it was synced.
         channel: None: its standard input is none.
         belt: The socket that was bound there last.
     """
@@ -132,6 +132,7 @@ class Directory:
     child: Record[ChildFacts] | None = None
     exit: Record[ExitRecord] | None = None
     output: bytearray = field(default_factory=bytearray)
+    output_synced: int = 0
     channel: Channel | None = None
     belt: Socket | None = None
 
@@ -147,6 +148,8 @@ class Directory:
         if not self.locks_durable:
             self.lock = self.lock if chance.random() < 0.5 else None
             self.tree_lock = self.tree_lock if chance.random() < 0.5 else None
+        if len(self.output) > self.output_synced and chance.random() < 0.5:
+            del self.output[chance.randint(self.output_synced, len(self.output)) :]
         self.child = _after_power_cut(self.child, chance)
         self.exit = _after_power_cut(self.exit, chance)
 

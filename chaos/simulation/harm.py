@@ -114,7 +114,13 @@ COORDINATOR_AT = (
 )
 SHIM_AT = (
     *(Boundary.SHIM_LOCK, Boundary.READY_SEND, Boundary.GO_RECEIVE, Boundary.CHILD_FORK, Boundary.CHILD_EXEC),
-    *(Boundary.CHILD_REAP, Boundary.EXIT_RENAME, Boundary.EXIT_SYNC, Boundary.EXIT_DIRECTORY_SYNC),
+    *(
+        Boundary.CHILD_REAP,
+        Boundary.OUTPUT_SYNC,
+        Boundary.EXIT_RENAME,
+        Boundary.EXIT_SYNC,
+        Boundary.EXIT_DIRECTORY_SYNC,
+    ),
     Boundary.TREE_SIGNAL,
 )
 CHILD_AT = (

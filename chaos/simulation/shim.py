@@ -126,7 +126,7 @@ class _Shim:
         self._fork_child(spec)
         self._await_exec()
         self._reap_all()
-        self._publish()
+        self._publish(out_counts=spec.out_counts)
         return ENDED
 
     def _take_lock(self) -> int | None:
@@ -224,7 +224,7 @@ class _Shim:
     def _below(self) -> list[Process]:
         return [each for each in self._table.living() if self._process in each.above()]
 
-    def _publish(self) -> None:
+    def _publish(self, *, out_counts: bool) -> None:
         directory = self._directory
         if self._error is not None and directory.exit is not None:
             return  # by the child, whose exec failed
@@ -232,6 +232,10 @@ class _Shim:
         record = ExitRecord(
             status=self._status if ran else None, ran=ran, error=self._error, stop=self._stop, tree_empty=True
         )
+        if out_counts:
+            reached(Boundary.OUTPUT_SYNC, Side.BEFORE)
+            directory.output_synced = len(directory.output)
+            reached(Boundary.OUTPUT_SYNC, Side.AFTER)
         _publish(directory, "exit", record, EXIT_AT)
 
     # --- in the child

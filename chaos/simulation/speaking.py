@@ -30,17 +30,26 @@ class Memory:
     Attributes:
         said: By a number of its own, in order: what is being said may still change.
         written: When agents began, and wrote to their outputs, in order.
+        places: Of each line of an output, by the number of what it says: the directory, and where the line ends there.
     """
 
     said: dict[int, Said] = field(default_factory=dict)
     told: list[Told] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
+    places: dict[int, tuple[str, int]] = field(default_factory=dict)
 
     def keep(self, said: Said) -> int:
         """Keep it; returns its number."""
         number = len(self.said)
         self.said[number] = said
         return number
+
+    def lose(self, disk: Disk) -> None:
+        """A power cut has taken the ends of some outputs: note whose lines are not whole any more."""
+        for number, (name, end) in self.places.items():
+            directory = disk.directories.get(name)
+            if directory is None or len(directory.output) < end:
+                self.said[number] = replace(self.said[number], is_cut=True)
 
     def last_written(self, launch: str) -> Written | None:
         """When that launch wrote last, by the name of its directory."""
@@ -154,12 +163,14 @@ class Speaker:
             half, line = line[: len(line) // 2], line[len(line) // 2 :]
             self._append(half)
             number = self._witness(GARBAGE, "", line=self.lines)
+            self.memory.places[number] = self.directory.name, len(self.directory.output)
             self.baton.sleep(pause_us)
             self._append(line)
             self.memory.said[number] = replace(self.memory.said[number], kind=kind, body=text)
         else:
             self._append(line)
-            self._witness(kind, text, line=self.lines)
+            number = self._witness(kind, text, line=self.lines)
+        self.memory.places[number] = self.directory.name, len(self.directory.output)
 
     def _append(self, data: bytes) -> None:
         self.directory.output += data

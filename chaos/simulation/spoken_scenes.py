@@ -67,6 +67,8 @@ SILENT = Job(
 """Says one thing, and then nothing for a minute, which is longer than it may."""
 CHATTY = replace(SILENT, parts=(Part((Deed(Act.NOISE, count=1), Deed(Act.SLEEP, us=300 * US_PER_MS)) * 12),))
 """Is never quiet for as long as it may be."""
+LAST_WORD = Job(1, voice=AGENT, parts=(Part((Deed(Act.USAGE, count=2), Deed(Act.RESULT, word="failed"))),))
+"""Says that it failed, and ends with 0."""
 UNTELLABLE = Job(
     1,
     voice=AGENT,
@@ -135,6 +137,12 @@ def _resumed_at_once(_chance: random.Random) -> Options:
     return Options(plan=(), jobs=(replace(WAITER, parts=WAITS_AND_WORKS, scope="ops"),) * 6)
 
 
+def _power_cut(chance: random.Random) -> Options:
+    """The host loses its power right behind the end of an agent, before anybody has heard its last word."""
+    cut = Harm(Kind.REBOOT, "shim", Boundary.EXIT_DIRECTORY_SYNC, Side.AFTER, nth=chance.randint(1, 3), us=US_PER_S)
+    return Options(plan=(cut,), jobs=(LAST_WORD,) * 3)
+
+
 def _untellable(chance: random.Random) -> Options:
     """Agents are told what cannot be handed to them; some bindings drop it, some keep it for the next attempt."""
     injects = tuple(Harm(Kind.INJECT, step=chance.randint(80, 300), work=work) for work in (1, 2, 1, 2))
@@ -162,6 +170,7 @@ SPOKEN_SCENES: Mapping[str, Callable[[random.Random], Options]] = {
     "chain_limit": _handing_off,
     "handoff_asked": _not_going_on,
     "resume_limit": _resumed_at_once,
+    "durable_words": _power_cut,
     "pinned_fallback": _untellable,
     "dropped_for_good": _untellable,
     "idle_limit": _silent,

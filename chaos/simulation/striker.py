@@ -194,6 +194,7 @@ class Striker:
         self._supervisor.stand_down()
         self._stage.table.reboot()
         self._stage.disk.lose_power(self._chance)
+        self._stage.jobs.memory.lose(self._stage.disk)
         self._baton.reboot(harm.us)
         self._lookout.reboot()
         self._supervisor.reboot()

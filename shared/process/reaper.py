@@ -40,6 +40,7 @@ class Reaper:
         leaf: str | None,
         output_max: int | None,
         out_max: int | None,
+        out_counts: bool,
     ) -> None:
         self._child = child
         self._directory = directory
@@ -47,6 +48,7 @@ class Reaper:
         self._grace_s = grace_s
         self._is_subreaper = is_subreaper
         self._leaf = leaf
+        self._out_counts = out_counts
         caps = {"out": out_max, "err": output_max}
         self._ring = Ring(directory, caps) if any(cap is not None for cap in caps.values()) else None
         self._look_at = time.monotonic()
@@ -132,6 +134,8 @@ class Reaper:
         delay_s = RETRY_FIRST_S
         while True:
             try:
+                if self._out_counts:
+                    self._sync_output()
                 publish(self._directory, "exit.json", record, EXIT_AT)
                 return
             except (OSError, MemoryError):
@@ -139,6 +143,17 @@ class Reaper:
                     return  # the directory was removed: nobody can ever read it
             time.sleep(delay_s)
             delay_s = min(RETRY_MAX_S, 2 * delay_s)
+
+    def _sync_output(self) -> None:
+        """Nothing writes any more. Raises OSError: it is tried again with the record."""
+        try:
+            fd = os.open("out", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
+        except FileNotFoundError:
+            return  # the child died before it had one
+        try:
+            boundary.fsync(fd, Boundary.OUTPUT_SYNC)
+        finally:
+            os.close(fd)
 
     def _record(self) -> dict[str, object]:
         error = os.read(self._errors, RECORD_BYTES).decode("utf-8", "replace") or None

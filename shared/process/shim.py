@@ -117,12 +117,13 @@ def _live(
         leaf=order["leaf"],
         output_max=order["output_max"],
         out_max=order["out_max"],
+        out_counts=order["out_counts"],
     ).run()
     return ENDED
 
 
 def receive_order(gate: int) -> dict[str, Any]:
-    """Read what is to be run, sent ahead of GO: attempt, epoch, argv, environment, cwd, stdin, grace, leaf, caps of the output.
+    """Read what is to be run, sent ahead of GO: attempt, epoch, argv, environment, cwd, stdin, grace, leaf, what is kept of the output.
 
     Raises:
         EOFError: the worker went before it had sent all of it.

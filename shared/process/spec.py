@@ -53,6 +53,8 @@ class LaunchSpec:
             attempt can go on writing into it.
         files: Further files of the attempt's directory, there before the job: (name, content).
         out_max: As `output_max`, for standard output alone; None: as the other.
+        out_counts: Standard output is the program's word: it is durable before its end is, so that an end which outlives a power cut is
+            known with all that was said before it.
     """
 
     attempt_id: str
@@ -66,6 +68,7 @@ class LaunchSpec:
     channel: bool = False
     files: tuple[tuple[str, bytes], ...] = ()
     out_max: int | None = None
+    out_counts: bool = False
 
 
 def encode(spec: LaunchSpec, leaf: str | None) -> bytes:
@@ -85,6 +88,7 @@ def encode(spec: LaunchSpec, leaf: str | None) -> bytes:
         "leaf": leaf,
         "output_max": spec.output_max,
         "out_max": spec.output_max if spec.out_max is None else spec.out_max,
+        "out_counts": spec.out_counts,
         "arm": boundary.armed("shim"),
     }
     data = json.dumps(order).encode()

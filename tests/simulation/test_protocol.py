@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from chaos.simulation.jobs import Job
+from chaos.simulation.programs import AGENT, Act, Deed, Part
 from chaos.simulation.run import Options, simulate
 from shared import boundary
 from shared.boundary import Boundary, Side
@@ -27,8 +28,11 @@ WORKERS = frozenset(
 )
 
 
-def spec(program: str) -> LaunchSpec:
-    return LaunchSpec("w1.1", 1, (program,), {"PATH": "/usr/bin:/bin"}, "/", None, 1.0)
+AGENTS = Job(1, voice=AGENT, parts=(Part((Deed(Act.TURN, word="done"),)),))
+
+
+def spec(program: str, *, out_counts: bool = False) -> LaunchSpec:
+    return LaunchSpec("w1.1", 1, (program,), {"PATH": "/usr/bin:/bin"}, "/", None, 1.0, out_counts=out_counts)
 
 
 @pytest.fixture
@@ -61,7 +65,7 @@ def note(log: int, at: Boundary, side: Side) -> None:
     os.write(log, f"{os.getpid()} {at} {side}\n".encode())
 
 
-def shim_and_child(folder: Path, program: str) -> tuple[list[Crossing], list[Crossing]]:
+def shim_and_child(folder: Path, launch: LaunchSpec) -> tuple[list[Crossing], list[Crossing]]:
     """What a real shim and its child cross: the shim's code in a process of its own that writes down what it comes to."""
     ours, theirs = socket.socketpair()
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -72,7 +76,7 @@ def shim_and_child(folder: Path, program: str) -> tuple[list[Crossing], list[Cro
         boundary.install(lambda at, side: note(log, at, side))
         shim.live(theirs.fileno(), directory, None, None, is_subreaper=True)
     theirs.close()
-    ours.sendall(encode(spec(program), None))
+    ours.sendall(encode(launch, None))
     assert b"shim" in ours.recv(4096)
     ours.send(GO)
     _, status = os.waitpid(pid, 0)
@@ -85,9 +89,17 @@ def shim_and_child(folder: Path, program: str) -> tuple[list[Crossing], list[Cro
     return by_shim, [(at, side) for who, at, side in lines if int(who) != pid]
 
 
-@pytest.mark.parametrize(("program", "job"), [("true", Job(1)), ("no-such-program", Job(0, is_missing=True))])
-def test_shim_and_child_cross_what_the_real_ones_cross(tmp_path: Path, program: str, job: Job) -> None:
-    by_shim, by_child = shim_and_child(tmp_path, program)
+@pytest.mark.parametrize(
+    ("launch", "job"),
+    [
+        (spec("true"), Job(1)),
+        (spec("true", out_counts=True), AGENTS),
+        (spec("no-such-program"), Job(0, is_missing=True)),
+    ],
+    ids=["job", "agent", "missing"],
+)
+def test_shim_and_child_cross_what_the_real_ones_cross(tmp_path: Path, launch: LaunchSpec, job: Job) -> None:
+    by_shim, by_child = shim_and_child(tmp_path, launch)
 
     assert (Boundary.CHILD_EXEC, Side.BEFORE) in by_child
     assert simulated("shim", job) == by_shim

@@ -50,7 +50,7 @@ class AgentExecutor:
         spec = self._commands.prepare(assignment, layer)
         first, files = self._start(assignment)
         out_max = None if spec.output_max is None else max(spec.output_max, OUT_MAX_BYTES)
-        return replace(spec, stdin=first, channel=True, files=files, out_max=out_max)
+        return replace(spec, stdin=first, channel=True, files=files, out_max=out_max, out_counts=True)
 
     def _start(self, assignment: Assignment) -> tuple[bytes, tuple[tuple[str, bytes], ...]]:
         attempt, epoch = assignment.attempt, assignment.key.epoch

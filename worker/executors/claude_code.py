@@ -45,7 +45,7 @@ class ClaudeCodeExecutor:
         spec = self._commands.prepare(assignment, layer)
         texts = [_text(item) for item in assignment.inputs if item.body]
         out_max = None if spec.output_max is None else max(spec.output_max, OUT_MAX_BYTES)
-        return replace(spec, stdin=user_line(texts) if texts else None, out_max=out_max)
+        return replace(spec, stdin=user_line(texts) if texts else None, out_max=out_max, out_counts=True)
 
 
 def _text(item: Input) -> str:

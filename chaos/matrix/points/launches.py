@@ -102,6 +102,12 @@ SHIM_POINTS = (
     ),
     *_below(
         Role.SHIM,
+        _comes(ASKED, holder_killed=TAKEN_UP, all_killed=ASKED, all_frozen=TAKEN_UP),
+        (Boundary.OUTPUT_SYNC, BOTH),
+        scene=Scene.AGENT_END,
+    ),
+    *_below(
+        Role.SHIM,
         _comes(UNDISTURBED, holder_killed=TAKEN_UP, all_killed=FINISHED, all_frozen=TAKEN_UP),
         (Boundary.EXIT_RENAME, AFTER),
         (Boundary.EXIT_SYNC, BOTH),
