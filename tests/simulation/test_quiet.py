@@ -40,7 +40,6 @@ def test_who_is_quiet_for_too_long_is_ended() -> None:
     [attempt] = outcome.history.attempts.values()
     assert (attempt.state, attempt.failure) == (AttemptState.FAILED, FailureClass.TIMED_OUT)
     assert idle_ends(outcome) == ["idle: no output for 1 s"]
-    assert outcome.elapsed_us < 20 * US_PER_S
     assert outcome.findings == ()
 
 
