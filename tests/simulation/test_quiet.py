@@ -48,5 +48,4 @@ def test_who_may_be_quiet_is_left_alone() -> None:
     outcome = simulate(1, Options(jobs=(replace(SILENT, idle_us=0),), plan=()))
 
     assert idle_ends(outcome) == []
-    assert outcome.elapsed_us > 60 * US_PER_S
     assert outcome.findings == ()
