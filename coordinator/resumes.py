@@ -106,7 +106,8 @@ class Resumes:
                 if any(wait.reason in _HOLDS_ALL for wait in written.refused):
                     return raced
                 slots = [replace(slot, free=slot.free - written.taken.count(slot.id)) for slot in slots]
-                if not any(slot.free > 0 for slot in slots):
+                is_refused = any(wait.reason is Reason.NO_WORKER for wait in written.refused)
+                if is_refused and not any(slot.free > 0 for slot in slots):
                     return raced
             if page.end is None:
                 return raced

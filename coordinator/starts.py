@@ -152,7 +152,8 @@ class Starts:
                 return
             taken = [start.worker for start in plan.starts if start.work_id not in plan.holds]
             slots = [replace(slot, free=slot.free - taken.count(slot.id)) for slot in slots]
-            if not any(slot.free > 0 for slot in slots):
+            is_refused = any(wait.reason is Reason.NO_WORKER for wait in written.waits)
+            if is_refused and not any(slot.free > 0 for slot in slots):
                 return  # without a slot nothing else starts; one that a Work cannot use may be another's
             if self._active.fault is not None:
                 return  # nothing of any pool starts

@@ -94,6 +94,24 @@ def test_a_configuration_that_came_while_works_were_set_aside_is_not_missed(site
 
 
 @pytest.mark.req("S01", "E02")
+def test_what_was_said_under_a_configuration_is_not_written_under_the_next(site: Site, head: Head) -> None:
+    """That its binding is gone was true, and is noted late: by then it has its binding, and lies too far back to be looked at."""
+    site.bench()
+    site.configure(Config(settings=Settings(job_concurrency=1)))
+    submit(site, 1)
+    site.settle()
+    (lost,) = submit(site, 1, binding="back")
+    head.step()
+    submit(site, MANY, priority=9)
+    site.configure(Config(settings=Settings(job_concurrency=1), bindings=(Binding("back", ("true",)),)))
+
+    site.settle()
+    site.elapse(2)
+
+    assert site.work(lost).reason is not Reason.UNSUPPORTED_GENERATION
+
+
+@pytest.mark.req("S01", "E02")
 def test_a_new_leader_looks_again_at_what_the_one_before_set_aside(site: Site, head: Head) -> None:
     """It may have ended between a new configuration and its look at them."""
     lost = submit(site, aside.BOUND + 1, binding="back")
