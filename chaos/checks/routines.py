@@ -94,10 +94,12 @@ def _row_after(end: Event, commit: Sequence[Event], row: Row) -> Row:
     work_id, failure = work_of(end.attempt_id), end.data.get("failure")
     step = next((one for one in commit if one.work_id == work_id and one.kind.startswith("work.")), None)
     is_armed = any(one.kind == "timer.armed" and one.data.get("attempt") == end.attempt_id for one in commit)
-    if step is None or is_armed or failure == FailureClass.CANCELLED:
+    if step is None:
         return row
     if failure is None:
         return (0, 0) if end.data["to"] in TOOK_EFFECT else row
+    if is_armed or failure == FailureClass.CANCELLED:
+        return row
     if failure == FailureClass.AMBIGUOUS and step.data["to"] == WorkState.READY:
         return row
     least, most = row
