@@ -107,9 +107,12 @@ def _refused(history: History) -> set[tuple[AttemptId, object]]:
 
 
 def words_reach_whom_they_are_for(history: History) -> list[str]:
-    """Nobody is told what is for another attempt, and inputs come in the order in which they were accepted."""
+    """Nobody is told what is for another attempt, and inputs come in the order in which they were accepted; but a store that went back
+    in time gives the number of what it has forgotten to another one.
+    """
     found = []
     intents = {intent.number: intent for every in history.intents.values() for intent in every}
+    forgotten = {(one.attempt_id, one.data["intent"]) for one in history.lost if one.kind == "intent.recorded"}
     last: dict[tuple[AttemptId, int], int] = {}
     seen: set[tuple[AttemptId, int, int]] = set()
     for one in history.told:
@@ -121,6 +124,8 @@ def words_reach_whom_they_are_for(history: History) -> list[str]:
             found += [] if history.lost else [f"{one.attempt_id} was told i{one.intent}, which is not in the store"]
             continue
         if intent.attempt_id != one.attempt_id or (intent.input,) != one.inputs:
+            if (one.attempt_id, intent.id) in forgotten:
+                continue
             found.append(f"{one.attempt_id} was told {one}, which is {intent}")
         if one.intent < last.get(launch, 0):
             found.append(f"{one.attempt_id} was told i{one.intent} after i{last[launch]}")
