@@ -16,6 +16,7 @@ class TimerKind(StrEnum):
     HINT = "hint"  # a failure that said itself when trying again makes sense
     ADMISSION = "admission"  # nothing ran; spends no retry
     WAIT = "wait"  # what a program asked to wait for
+    RESUME = "resume"  # nothing ran of a resume
 
 
 class TimerState(StrEnum):

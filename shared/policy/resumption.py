@@ -33,4 +33,4 @@ def put_off(ending: Ending, attempt: Attempt, work: Work, pinned: Snapshot, now:
     if not isinstance(decision, retry.Arm) or decision.timer is not TimerKind.ADMISSION:
         return None
     told = "" if ending.error is None else f": {ending.error}"
-    return replace(decision, why=f"resume: {decision.why}{told}")
+    return replace(decision, timer=TimerKind.RESUME, why=f"resume: {decision.why}{told}")

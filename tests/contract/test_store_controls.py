@@ -342,6 +342,7 @@ CONTROLS = (
                 "nobody_is_quarantined_for_deaths_that_several_may_have_caused_or_where_it_is_switched_off",
                 "a_binding_whose_works_keep_failing_is_quarantined_until_a_person_releases_it",
                 "a_success_in_between_begins_the_row_anew",
+                "what_was_set_aside_for_a_quarantine_that_has_ended_is_found",
             }
         ),
     ),

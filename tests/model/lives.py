@@ -454,9 +454,19 @@ class Lives(Machine):
                 if not self.try_recover(one.attempt.id, self.worker(pick), behind=0):
                     continue
                 self.go_on(("accept", "put off" if pick % 3 == 1 else "relaunch"), ending, change, proof)
-            elif pick % 3 == 0:  # it ends before its launch has come to anything
-                stage, acts = 1, ["finish"]
             self.go_on((*LAUNCH[:stage], *acts), ending, change, proof)
+
+    @rule(pick=PICK, ending=ENDINGS, change=CHANGES, proof=PROOF)
+    def end_resumed(self, pick: int, ending: AttemptState, change: WorkChange, proof: str | None) -> None:
+        """A job of its own parks and is woken, and ends before anything of its resume has run."""
+        owner = self.worker(pick)
+        if not self.try_claim(self.world.submit(), owner):
+            return
+        key = self.keys[-1]
+        self.go_on(("launch", "pin", "park"), ending, change, proof)
+        self.world.store.write(lambda tx: tx.publish(TICK))
+        if self.try_resume(key.attempt_id, owner, behind=0):
+            self.go_on(("launch", "finish"), ending, change, proof)
 
     @rule(pick=PICK, which=PICK, behind=st.integers(0, 1))
     def resume_any(self, pick: int, which: int, behind: int) -> None:

@@ -43,10 +43,10 @@ class Controls(Gating):
         if timer.kind is TimerKind.WAIT:
             self._fire_wait(timer)
             return
-        work = self._work_or_refuse(timer.work_id)
-        if work.state is WorkState.WAITING:
+        if timer.kind is TimerKind.RESUME:
             self._fire_put_off(timer)
             return
+        work = self._work_or_refuse(timer.work_id)
         if work.state is not WorkState.BACKOFF or timer.attempt_id != attempt_id(work.id, work.attempts_used):
             raise RefusedError(f"{work.id} does not wait for timer {timer_id}: it is {work.state}")
         facts = {"timer": timer_id, "attempt": timer.attempt_id, "trigger_input": timer.trigger_input, "by": "timer"}

@@ -84,16 +84,14 @@ INVARIANTS = (
            AND id NOT IN (SELECT work_id FROM timer WHERE state = 'armed')""",
     ),
     (
-        "a timer that asks for a retry is armed only while its Work is in backoff, or its attempt's resume is put off",
+        "a timer that asks for a retry is armed only while its Work is in backoff",
         """SELECT t.work_id FROM timer AS t JOIN work AS w ON w.id = t.work_id
-           WHERE t.state = 'armed' AND t.kind IN ('retry', 'hint', 'admission') AND w.state <> 'backoff'
-           AND NOT (t.kind = 'admission' AND EXISTS (SELECT 1 FROM wait WHERE wait.attempt_id = t.attempt_id
-           AND wait.epoch = t.epoch AND wait.state = 'satisfied' AND wait.due_seq IS NULL))""",
+           WHERE t.state = 'armed' AND t.kind IN ('retry', 'hint', 'admission') AND w.state <> 'backoff'""",
     ),
     (
-        "a resume that is put off has an armed timer",
-        """SELECT attempt_id FROM wait WHERE state = 'satisfied' AND due_seq IS NULL
-           AND work_id NOT IN (SELECT work_id FROM timer WHERE state = 'armed')""",
+        "a resume is put off exactly while its timer is armed",
+        """SELECT attempt_id FROM wait WHERE (state = 'satisfied' AND due_seq IS NULL) <> EXISTS (SELECT 1 FROM timer AS t
+           WHERE t.attempt_id = wait.attempt_id AND t.epoch = wait.epoch AND t.kind = 'resume' AND t.state = 'armed')""",
     ),
 )
 """What transitions keep and no constraint can say: the rule, and a query for those who break it."""

@@ -73,7 +73,7 @@ def _second(db: Database) -> None:
 @migrations(name="0003_chains")
 def _third(db: Database) -> None:
     """Also takes `attempt.stream_offset` away: what was read of a program is told by `stream`."""
-    for table in ("input", "attempt", "published", "waking", "chain_refusal", "report", "leader"):
+    for table in ("input", "attempt", "timer", "published", "waking", "chain_refusal", "report", "leader"):
         _bring(db, table)
     pool = "(SELECT pool FROM attempt WHERE attempt.id = attempt_id)"
     _bring(db, "wait", pool=pool, due_seq="CASE WHEN state = 'satisfied' THEN wake_seq END")

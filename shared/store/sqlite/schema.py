@@ -132,7 +132,7 @@ TABLES = (
 ) STRICT, WITHOUT ROWID""",
     """CREATE TABLE timer (
   id INTEGER PRIMARY KEY AUTOINCREMENT, work_id TEXT NOT NULL REFERENCES work (id),
-  kind TEXT NOT NULL CHECK (kind IN ('retry', 'hint', 'admission', 'wait')),
+  kind TEXT NOT NULL CHECK (kind IN ('retry', 'hint', 'admission', 'wait', 'resume')),
   state TEXT NOT NULL CHECK (state IN ('armed', 'fired', 'cancelled')),
   attempt_id TEXT NOT NULL REFERENCES attempt (id), epoch INTEGER NOT NULL, trigger_input INTEGER,
   since_mono_us INTEGER NOT NULL, boot_id TEXT NOT NULL, since_at_us INTEGER NOT NULL,

@@ -17,7 +17,7 @@ from shared.store.contract import ClaimRefused
 from tests.contract.store_cases import case
 from tests.contract.store_cases.waiting import finish, woken
 from tests.support.declarations import TICK
-from tests.support.stores import AGAIN, NOTHING_RAN, TIMEOUT_US, World
+from tests.support.stores import AGAIN, BACKED_OFF, NOTHING_RAN, TIMEOUT_US, World
 
 S, W = AttemptState, WorkState
 
@@ -57,7 +57,7 @@ def an_attempt_whose_resume_came_to_nothing_is_parked_again(world: World) -> Non
     timer = world.store.read(lambda tx: tx.timer(work.id))
     assert timer is not None
     assert (timer.kind, timer.after_us, timer.attempt_id, timer.why) == (
-        TimerKind.ADMISSION,
+        TimerKind.RESUME,
         AGAIN.after_us,
         key.attempt_id,
         AGAIN.why,
@@ -76,7 +76,7 @@ def what_had_woken_it_wakes_it_again_once_the_backoff_is_over(world: World) -> N
     assert woken(world) == []
     world.clock.advance(US_PER_S)
 
-    assert fire_due(world) == [TimerKind.ADMISSION]
+    assert fire_due(world) == [TimerKind.RESUME]
 
     assert woken(world) == [key.attempt_id]
     again = accept(world, world.resumed(key, key.owner))
@@ -146,6 +146,18 @@ def a_cancel_takes_a_resume_that_is_put_off_back_with_its_timer(world: World) ->
     assert (fire_due(world), woken(world)) == ([], [])
 
 
+@case(pytest.mark.req("T01", "O09"))
+def an_attempt_whose_resume_is_put_off_may_end_in_a_backoff_like_any_other(world: World) -> None:
+    """The timer of the resume and that of the backoff are both of this attempt and epoch."""
+    key = world.put_off(world.resuming(world.worker()))
+
+    world.store.write(lambda tx: tx.cancel_attempt(key.attempt_id, by="me", reason="no", change=BACKED_OFF))
+
+    timer = world.store.read(lambda tx: tx.timer(work_of(key.attempt_id)))
+    assert timer is not None
+    assert (world.work(work_of(key.attempt_id)).state, timer.kind) == (W.BACKOFF, TimerKind.ADMISSION)
+
+
 @case(pytest.mark.req("O14"))
 def a_held_work_keeps_its_resume_put_off_and_then_waiting(world: World) -> None:
     key = world.put_off(world.resuming(world.worker()))
@@ -153,7 +165,7 @@ def a_held_work_keeps_its_resume_put_off_and_then_waiting(world: World) -> None:
     world.store.write(lambda tx: tx.hold_work(work_id, by="me", reason="not now"))
     world.clock.advance(US_PER_S)
 
-    assert fire_due(world) == [TimerKind.ADMISSION]
+    assert fire_due(world) == [TimerKind.RESUME]
 
     request = world.resume_request(key.attempt_id, key.owner)
     assert world.as_leader(lambda tx: tx.claim_resume(request)) == ClaimRefused(None, Reason.HOLD, None)
