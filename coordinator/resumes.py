@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from coordinator.leadership import Leadership
@@ -27,7 +27,9 @@ from shared.policy.capacity import (
     WorkerSlots,
     choose_starts,
     held_by_limits,
+    nothing_else_starts,
     refusal_in,
+    slots_left,
 )
 from shared.policy.limits import limits_of
 from shared.policy.workers import eligible
@@ -38,8 +40,6 @@ log = logging.getLogger(__name__)
 
 PAGE = 64
 PAGES_MAX = 4
-_HOLDS_ALL = (Reason.CAPACITY_CONCURRENCY, Reason.CAPACITY_JOB_CONCURRENCY, Reason.DISK_FULL)
-"""Reasons that hold back whatever else of the pool has woken."""
 
 Place = tuple[int, str]
 """Where in the order of woken attempts, see `WokenPage.end`."""
@@ -103,11 +103,8 @@ class Resumes:
             if page.woken:
                 written = self._write(page.woken, usage, slots)
                 raced = raced or written.raced
-                if any(wait.reason in _HOLDS_ALL for wait in written.refused):
-                    return raced
-                slots = [replace(slot, free=slot.free - written.taken.count(slot.id)) for slot in slots]
-                is_refused = any(wait.reason is Reason.NO_WORKER for wait in written.refused)
-                if is_refused and not any(slot.free > 0 for slot in slots):
+                slots = slots_left(slots, written.taken)
+                if nothing_else_starts(written.refused, slots):
                     return raced
             if page.end is None:
                 return raced

@@ -7,7 +7,7 @@ was decided on. Rule: design §5 ("Start pass"); requirements E02, E03, C01–C0
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
 
@@ -32,7 +32,10 @@ from shared.policy.capacity import (
     WorkerSlots,
     choose_starts,
     full_scopes,
+    is_of_pool,
+    nothing_else_starts,
     refusal_in,
+    slots_left,
 )
 from shared.policy.limits import limits_of
 from shared.policy.workers import eligible
@@ -147,14 +150,10 @@ class Starts:
             plan = self._plan(found, slots)
             written = self._write(plan, found)
             self._tally.cut_short = self._tally.cut_short or written.raced
-            self._tally.count_waits(pool, sum(map(_is_of_pool, written.waits)))
-            if any(_is_of_pool(wait) or wait.reason is Reason.DISK_FULL for wait in written.waits):
+            self._tally.count_waits(pool, sum(map(is_of_pool, written.waits)))
+            slots = slots_left(slots, [start.worker for start in plan.starts if start.work_id not in plan.holds])
+            if nothing_else_starts(written.waits, slots):
                 return
-            taken = [start.worker for start in plan.starts if start.work_id not in plan.holds]
-            slots = [replace(slot, free=slot.free - taken.count(slot.id)) for slot in slots]
-            is_refused = any(wait.reason is Reason.NO_WORKER for wait in written.waits)
-            if is_refused and not any(slot.free > 0 for slot in slots):
-                return  # without a slot nothing else starts; one that a Work cannot use may be another's
             if self._active.fault is not None:
                 return  # nothing of any pool starts
             if found.end is None:
@@ -337,10 +336,6 @@ def _ready(tx: ReadTx, work: Work, snapshot: Snapshot | None, quarantined: froze
 def _in_scope(work: Work) -> ReadyWork:
     """A Work of which nothing matters but where it lies."""
     return ReadyWork(work.id, work.revision, work.scope, work.pool, "", unexcluded=False, resolved=True)
-
-
-def _is_of_pool(wait: Wait) -> bool:
-    return wait.reason in (Reason.CAPACITY_CONCURRENCY, Reason.CAPACITY_JOB_CONCURRENCY)
 
 
 def _order(place: Place) -> tuple[int, int]:

@@ -6,7 +6,7 @@ Rule: requirements C01–C04, E07; design §5 ("Start pass").
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shared.ids import Incarnation, WorkId
 from shared.model.settings import scope_chain
@@ -127,6 +127,26 @@ def held_by_limits(pool: str, usage: Usage, limits: Limits) -> frozenset[tuple[R
     """What holds Work of a pool back as long as no slot becomes free: the reason and limit that such a Work would be told."""
     full: set[tuple[Reason, str | None]] = {(Reason.CAPACITY_SCOPE, scope) for scope in full_scopes(usage, limits)}
     return frozenset(full | ({_of_full_pool(pool)} if _Book(usage, limits).pool_full(pool) else set()))
+
+
+def is_of_pool(wait: Wait) -> bool:
+    """Whether the limit of its pool holds it back."""
+    return wait.reason in (Reason.CAPACITY_CONCURRENCY, Reason.CAPACITY_JOB_CONCURRENCY)
+
+
+def slots_left(slots: Sequence[WorkerSlots], taken: Sequence[Incarnation]) -> list[WorkerSlots]:
+    """The slots once some were given away; `taken`: each worker as often as a slot of it was."""
+    return [replace(slot, free=slot.free - taken.count(slot.id)) for slot in slots]
+
+
+def nothing_else_starts(waits: Sequence[Wait], slots: Sequence[WorkerSlots]) -> bool:
+    """Whether what these wait for holds back whatever else there is of their pool: its limit, the disk, or that no slot is left.
+
+    A slot that one Work cannot use may be another's.
+    """
+    if any(is_of_pool(wait) or wait.reason is Reason.DISK_FULL for wait in waits):
+        return True
+    return any(wait.reason is Reason.NO_WORKER for wait in waits) and not any(slot.free > 0 for slot in slots)
 
 
 def _of_full_pool(pool: str) -> tuple[Reason, str]:
